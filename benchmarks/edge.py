@@ -210,7 +210,7 @@ class Some:
 
         def is_settled(node: Watched) -> bool:
             members = node.pools["p"].members
-            takes_part = members is not None and members.node.inner is not None
+            takes_part = members is not None and members.node.epoch.inner is not None
             return takes_part and time.monotonic() - node.changed_at > CALM
 
         await until(lambda: all(map(is_settled, self.nodes.values())))

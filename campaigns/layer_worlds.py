@@ -43,7 +43,7 @@ def main() -> int:
             entries += len(story.world.entered)
             epochs += len(story.world.epochs)
             lost += story.world.lost
-            members = max(members, *[len(node.members) for node in story.world.nodes])
+            members = max(members, *[len(node.member.members) for node in story.world.nodes])
         wrong += found
         took = time.process_time() - began
         print(

@@ -29,7 +29,6 @@ HOMONYMS = {
     "Exchange",
     "Grant",
     "Held",
-    "Leased",
     "Ledger",
     "Members",
     "Node",

@@ -13,7 +13,7 @@ from meshlock.algorithms.interface import Conflict, Effect, Enter, Keep, Lost, M
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Hello
 from meshlock.algorithms.recovery.records import Epoch, Fence, fence_number
-from meshlock.algorithms.recovery.state import Terms
+from meshlock.algorithms.recovery.terms import Terms
 from meshlock.algorithms.registry import find, settle
 
 LEASE, WAIT, POLL, NOTICE = 3000, 3060, 100, 500
@@ -95,7 +95,7 @@ class Machines:
         self.down_since.pop(me, None)
         self.nodes[me] = self.make(me, self.out, terms or self.terms)
         self.at(me).restart(self.boots[me], self.disk[me])
-        self.nodes[me].pace.second = 1000
+        self.nodes[me].timers.second = 1000
         self.carry(me)
         for other in sorted(self.nodes):
             self.link(me, other)
@@ -120,14 +120,14 @@ class Machines:
 
     def link(self, one: int, other: int) -> None:
         """Both know of it before anything comes over it."""
-        if self.linked(one, other) and other not in self.nodes[one].near:
+        if self.linked(one, other) and other not in self.nodes[one].member.near:
             self.at(one).link_up(other)
             said = self.said(one)
             self.at(other).link_up(one)
             self.carry_out(said + self.said(other))
 
     def unlink(self, me: int, peer: int) -> None:
-        if me in self.nodes and peer in self.nodes[me].near:
+        if me in self.nodes and peer in self.nodes[me].member.near:
             self.at(me).link_down(peer)
             self.carry(me)
 
@@ -304,10 +304,10 @@ class Machines:
     # -- what it sees ------------------------------------------------------------------------------
 
     def holders(self) -> list[int]:
-        return [me for me in sorted(self.nodes) if self.at(me).usable()]
+        return [me for me in sorted(self.nodes) if self.at(me).member.usable()]
 
     def free(self) -> int:
-        token = self.nodes[self.holders()[0]].token
+        token = self.nodes[self.holders()[0]].member.holding.token
         assert token is not None
         return token.free
 
@@ -316,13 +316,13 @@ class Machines:
         used = sum(
             grant.permits
             for node in self.nodes.values()
-            for grant in node.grants.values()
+            for grant in node.member.grants.values()
             if grant.until > self.now
         )
         return used > self.terms.permits or len(self.holders()) > 1
 
     def epochs(self) -> set[Epoch]:
-        return {node.adopted for node in self.nodes.values()}
+        return {node.member.adopted for node in self.nodes.values()}
 
     def clients(self) -> list[tuple[int, int]]:
         return [(node, client) for node, client, _ in self.granted]
@@ -335,7 +335,7 @@ class Machines:
         return [
             me
             for me, node in sorted(self.nodes.items())
-            if node.inner is not None and node.inner.tokens() > 0
+            if node.epoch.inner is not None and node.epoch.inner.tokens() > 0
         ]
 
 

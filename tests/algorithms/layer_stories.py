@@ -13,7 +13,7 @@ from layer_world import LEASE, NAMES, World, check
 from meshlock.algorithms.interface import NIL, Algorithm
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.records import Change
-from meshlock.algorithms.recovery.state import Rules
+from meshlock.algorithms.recovery.terms import Rules
 from meshlock.algorithms.registry import find
 
 ALGORITHMS = (
@@ -173,7 +173,7 @@ class Story:
 
     def wanted(self) -> list[Change]:
         """All changes that somebody is about to make."""
-        paces = [self.world.nodes[i].pace for i in self.living()]
+        paces = [self.world.nodes[i].timers for i in self.living()]
         found = [pace.wanted for pace in paces if pace.wanted is not None]
         return [*self.changing(), *found]
 
@@ -189,43 +189,45 @@ class Story:
     def changing(self) -> list[Change]:
         """What users have asked for."""
         nodes = [self.world.nodes[i] for i in self.living()]
-        return [node.pace.change for node in nodes if node.pace.change is not None]
+        return [node.timers.change for node in nodes if node.timers.change is not None]
 
     def change(self, node: int) -> None:
         """Two changes must not contradict each other, nor leave a quorum that is dead."""
         world, one = self.world, self.world.nodes[node]
-        if not one.member or one.pace.change is not None:
+        if not one.member.is_member() or one.timers.change is not None:
             return
         other = self.random.randrange(world.size)
         taken = [(change.add, change.remove) for change in self.changing()]
-        if one.members == (other,) or any(other in pair for pair in taken):
+        if one.member.members == (other,) or any(other in pair for pair in taken):
             return
-        added = other not in one.members
+        added = other not in one.member.members
         change = Change(add=other) if added else Change(remove=other)
         if world.survives(NIL, [*self.wanted(), change]) and other not in world.dead:
-            one.pace.change = change
+            one.timers.change = change
 
     def resize(self, node: int, permits: int) -> None:
         one = self.world.nodes[node]
         sizes = [change for change in self.changing() if change.permits > 0 or change.names]
         free = not sizes if self.crossing else not self.changing()
-        if one.member and one.pace.change is None and free:
+        if one.member.is_member() and one.timers.change is None and free:
             self.world.resizes.add(permits)
             names = tuple(self.sizing.sample(NAMES, permits)) if self.sizing.random() < 0.5 else ()
-            one.pace.change = Change(names=names) if names else Change(permits=permits)
+            one.timers.change = Change(names=names) if names else Change(permits=permits)
 
     def finish_resizing(self) -> None:
         """In the end there is enough for everybody."""
         world = self.world
         end = world.now + PATIENCE
         for node in world.nodes:
-            node.pace.change = None
-        while not any(world.nodes[i].config.permits == MOST for i in world.usable()):
+            node.timers.change = None
+        while not any(world.nodes[i].member.config.permits == MOST for i in world.usable()):
             check(world.now < end, "permits are not changed")
             for node in world.nodes:
-                if not node.member:  # it has learned so since
-                    node.pace.change = None
-            members = [node.me for node in world.nodes if node.member and world.up[node.me]]
+                if not node.member.is_member():  # it has learned so since
+                    node.timers.change = None
+            members = [
+                node.me for node in world.nodes if node.member.is_member() and world.up[node.me]
+            ]
             self.resize(members[0], MOST)
             world.tick(end)
 
@@ -248,15 +250,17 @@ class Story:
         if not world.is_seen():
             return  # what it asked for was struck out, and it is to ask again
         (holder,) = world.usable()
-        epoch, before = world.nodes[holder].adopted, len(world.entered)
-        if world.nodes[holder].paused():
+        epoch, before = world.nodes[holder].member.adopted, len(world.entered)
+        if world.nodes[holder].member.paused():
             return
-        most = world.nodes[holder].config.permits  # who wants more waits for an epoch that has it
+        most = world.nodes[
+            holder
+        ].member.config.permits  # who wants more waits for an epoch that has it
         waiting = {number: one for number, one in world.waiting.items() if one.want <= most}
         world.leave(self.random.choice(sorted(world.held)))
         world.tick()
         world.until_quiet(LEASE)
-        if any(node.promised != epoch for node in world.nodes):
+        if any(node.member.promised != epoch for node in world.nodes):
             return
         entered = sorted(world.entered[before:], key=lambda one: one.fence)
         for client in entered[:1] if world.terms.algorithm.changing_links else entered:
@@ -269,7 +273,10 @@ class Story:
         """Whatever members want to change is changed, one after the other."""
         world = self.world
         end = world.now + PATIENCE
-        while any(world.nodes[i].member and world.nodes[i].pace.change for i in self.living()):
+        while any(
+            world.nodes[i].member.is_member() and world.nodes[i].timers.change
+            for i in self.living()
+        ):
             check(world.now < end, "members are not changed")
             world.tick(end)
         while not self.members_agree():
@@ -280,9 +287,9 @@ class Story:
         """All members that the holder of the token goes by; others hear of it when they ask."""
         nodes = self.world.nodes
         for holder in self.world.usable():
-            members = nodes[holder].members
+            members = nodes[holder].member.members
             living = [member for member in members if member not in self.world.dead]
-            return all(nodes[member].members == members for member in living)
+            return all(nodes[member].member.members == members for member in living)
         return False
 
     def living(self) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from meshlock.algorithms.interface import Effect, Enter, Keep, Lost, Message
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Confirm, Ledger, Renew
+from meshlock.algorithms.recovery.records import NEVER
 
 
 class Twin:
@@ -17,12 +18,15 @@ class Twin:
         assert self.node.freeze() == state
         assert hash(state) is not None
         self.node.unreachable = set(node.unreachable)
-        self.node.last_report = node.last_report
-        since = node.pace.returning_since.items()
-        self.node.pace.returning_since = {fence: at - self.base for fence, at in since}
-        self.node.borrowed = {
+        held, copied = node.member.holding.token, self.node.member.holding.token
+        if held is not None and copied is not None and held.until != NEVER:
+            copied.until = held.until - self.base or -1
+        self.node.member.last_report = node.member.last_report
+        since = node.timers.returning_since.items()
+        self.node.timers.returning_since = {fence: at - self.base for fence, at in since}
+        self.node.epoch.loans.borrowed = {
             fence: (sender, since - self.base, told)
-            for fence, (sender, since, told) in node.borrowed.items()
+            for fence, (sender, since, told) in node.epoch.loans.borrowed.items()
         }
 
     def receive(self, message: Message) -> None:

@@ -23,6 +23,7 @@ from meshlock.algorithms.interface import (
 )
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Hello
+from meshlock.algorithms.recovery.proposal import changed_members
 from meshlock.algorithms.recovery.records import (
     FENCE_BITS,
     NO_EPOCH,
@@ -32,8 +33,7 @@ from meshlock.algorithms.recovery.records import (
     fence_number,
     majority,
 )
-from meshlock.algorithms.recovery.reports import changed_members
-from meshlock.algorithms.recovery.state import Rules, Terms
+from meshlock.algorithms.recovery.terms import Rules, Terms
 from meshlock.algorithms.registry import find, settle
 
 LEASE, WAIT = 300, 306
@@ -255,7 +255,9 @@ class World:
         kept = None if forget else self.disks[i].kept
         floor = 0
         if kept is None:  # the wall clock
-            floor = max(self.fence() >> FENCE_BITS, *[one.promised.counter for one in self.nodes])
+            floor = max(
+                self.fence() >> FENCE_BITS, *[one.member.promised.counter for one in self.nodes]
+            )
         if self.skew:
             rate = self.random.choice([SLOW, FAST, self.random.randint(SLOW, FAST)])
             self.clocks[i] = Clock(rate, self.random.randint(0, 10**6), self.now)
@@ -293,7 +295,9 @@ class World:
     def known(self) -> set[tuple[int, ...]]:
         """All members that anybody knows of."""
         kept = [disk.kept for disk in self.disks]
-        known = [one.config.members for one in (*self.nodes, *kept) if one is not None]
+        configs = [node.member.config for node in self.nodes]
+        configs += [one.config for one in kept if one is not None]
+        known = [config.members for config in configs]
         return {members for members in known if members}
 
     def survives(self, gone: int, changes: list[Change]) -> bool:
@@ -412,7 +416,7 @@ class World:
         twin = self.twin(node)
         client.priority = priority
         changed = node.change_priority(number, client.want, priority)
-        granted = any(grant.client == number for grant in node.grants.values())
+        granted = any(grant.client == number for grant in node.member.grants.values())
         check(changed or granted, "whoever waits may change its mind")
         if twin is not None:
             twin.node.change_priority(number, client.want, priority)
@@ -483,7 +487,7 @@ class World:
             self.carry_out(i, effect, self.now)
         due = max(self.now + 1, self.clocks[i].when(self.nodes[i].wake_at()))
         self.wake_due[i] = min(self.wake_due[i], due)
-        for grant in self.nodes[i].grants.values():
+        for grant in self.nodes[i].member.grants.values():
             if grant.client in self.held:
                 self.held[grant.client].until = self.clocks[i].when(grant.until)
         self.judge()
@@ -523,8 +527,8 @@ class World:
 
     def judge_ages(self, node: Layer) -> None:
         """In grants; a stand-in counts as one, and there are at most k of them in an epoch."""
-        most = len(self.entered) + max(self.resizes) * node.adopted.counter
-        for _, _, age, _ in node.waiting.values():
+        most = len(self.entered) + max(self.resizes) * node.member.adopted.counter
+        for _, _, age, _ in node.clients.waiting.values():
             check(age <= most, f"a request of age {age} after {len(self.entered)} grants")
 
     def grant(self, i: int, enter: Enter) -> None:
@@ -539,7 +543,7 @@ class World:
             self.overtaken += any(enter.fence < one.fence for one in self.entered)
             as_lent = (entry.node, entry.permits, entry.slots) == (i, client.want, enter.slots)
             check(as_lent, "other permits than were sent")
-        grants = self.nodes[i].grants.items()
+        grants = self.nodes[i].member.grants.items()
         (epoch,) = {fence.epoch for fence, one in grants if one.client == enter.client}
         self.judge_size(i, epoch, enter.permits)
 
@@ -548,7 +552,7 @@ class World:
         client.until = self.clocks[i].when(enter.until)
         client.slots = enter.slots
         check(len(set(enter.slots)) == client.want, f"{client.want} permits, slots {enter.slots}")
-        config = self.nodes[i].config
+        config = self.nodes[i].member.config
         there = config.slots or range(config.permits)
         if config.epoch.counter == enter.fence >> FENCE_BITS:  # else there is another since
             check(all(one in there for one in enter.slots), "a slot that is not there")
@@ -558,7 +562,7 @@ class World:
         self.entered.append(client)
         client.fence = enter.fence
         client.permits = enter.permits
-        for grant in self.nodes[i].grants.values():
+        for grant in self.nodes[i].member.grants.values():
             if grant.client == client.number:  # it may have been renewed meanwhile
                 client.until = self.clocks[i].when(grant.until)
         if client.abandoned:
@@ -587,7 +591,9 @@ class World:
             fence = fence_lent(message)
             self.make_grant(message.sender, fence)
             check(entry.node == message.receiver, "a grant to another node")
-            token = self.nodes[message.sender].token  # if it was not surrendered in the same step
+            token = self.nodes[
+                message.sender
+            ].member.holding.token  # if it was not surrendered in the same step
             listed = token is None or any(
                 one._replace(lapsing=False) == entry for one in token.ledger
             )  # or another was made in the same step, in whose ledger it lapses
@@ -604,7 +610,7 @@ class World:
         check(self.sizes[epoch] == permits, "an epoch of two sizes")
         if not self.disks[i].is_behind() and epoch > self.resized:
             self.resized = epoch
-            changes = [one.pace.change for one in self.nodes if one.pace.change is not None]
+            changes = [one.timers.change for one in self.nodes if one.timers.change is not None]
             wanted = [change.permits or len(change.names) for change in changes]
             self.resizes = {permits, *wanted} - {0}
 
@@ -622,20 +628,20 @@ class World:
         usable = self.usable()
         check(len(usable) <= 1, f"tokens at {usable}")
         for i in usable:
-            token = self.nodes[i].token
+            token = self.nodes[i].member.holding.token
             assert token is not None
             sound = self.honest and token.epoch.counter not in self.astray
-            agree = not sound or not self.nodes[i].disagrees()
+            agree = not sound or not self.nodes[i].epoch.disagrees()
             check(agree, "the node inside has not what its token's state says")
-            self.judge_size(i, token.epoch, self.nodes[i].config.permits)
+            self.judge_size(i, token.epoch, self.nodes[i].member.config.permits)
             out = sum([entry.permits for entry in token.ledger])
             check(token.free + out == self.sizes[token.epoch], "permits made or lost")
-            check(token.free >= 0 or self.nodes[i].paused(), "more is out than there is")
+            check(token.free >= 0 or self.nodes[i].member.paused(), "more is out than there is")
             named = {entry.fence: entry for entry in token.ledger}
             for j in range(self.size):
                 if self.up[j]:
                     now = self.clocks[j].at(self.now)
-                    for fence, grant in self.nodes[j].grants.items():
+                    for fence, grant in self.nodes[j].member.grants.items():
                         if grant.until > now:
                             check(fence in named, "not in the ledger")
                             entry = named[fence]
@@ -650,7 +656,7 @@ class World:
         for i in range(self.size):
             node = self.nodes[i]
             node.now = self.clocks[i].at(self.now)
-            if self.up[i] and node.usable():
+            if self.up[i] and node.member.usable():
                 found.append(i)
         return found
 
@@ -802,12 +808,12 @@ class World:
         holders = self.usable()
         if len(holders) != 1:
             return False
-        epoch = self.nodes[holders[0]].adopted
+        epoch = self.nodes[holders[0]].member.adopted
         return all(
-            node.adopted == epoch == node.promised
-            and node.inner is not None
-            and not node.withheld
-            and node.proposal is None
+            node.member.adopted == epoch == node.member.promised
+            and node.epoch.inner is not None
+            and not node.epoch.gate.withheld
+            and node.member.proposal is None
             for node in self.nodes
         )
 
@@ -818,14 +824,14 @@ class World:
 
     def is_seen(self) -> bool:
         """Does nobody take anybody for unreachable, and has nobody lately?"""
-        paces = [node.pace for node in self.nodes]
-        seen = [not (one.node.unreachable or one.gone_since or one.forgotten) for one in paces]
+        paces = [node.timers for node in self.nodes]
+        seen = [not (one.member.unreachable or one.gone_since or one.forgotten) for one in paces]
         return all(seen)
 
     def links_of(self, i: int) -> list[Link]:
         """Those that the algorithm inside knows of, where they may change."""
         if self.terms.algorithm.changing_links:
-            return [(min(i, j), max(i, j)) for j in self.nodes[i].linked]
+            return [(min(i, j), max(i, j)) for j in self.nodes[i].epoch.linked]
         return sorted(self.links)
 
     def until_served(self, most: int) -> bool:
@@ -849,7 +855,7 @@ class World:
         end = self.now + most
         while self.now < end:
             for i in self.usable():
-                token = self.nodes[i].token
+                token = self.nodes[i].member.holding.token
                 if token is not None and token.free == self.sizes[token.epoch]:
                     return True
             self.tick(end)
@@ -864,8 +870,8 @@ class World:
     def why(self) -> str:
         return "; ".join(
             [
-                f"{node.me}: {node.pace.why(self.clocks[node.me].at(self.now))}"
+                f"{node.me}: {node.timers.why(self.clocks[node.me].at(self.now))}"
                 for node in self.nodes
-                if node.waiting and self.up[node.me]
+                if node.clients.waiting and self.up[node.me]
             ]
         )

@@ -28,7 +28,7 @@ from meshlock.algorithms.recovery.records import (
     TokenState,
     majority,
 )
-from meshlock.algorithms.recovery.state import Proposal, Terms
+from meshlock.algorithms.recovery.terms import Terms
 from meshlock.algorithms.registry import find
 
 LEASE = 2
@@ -166,15 +166,19 @@ class MemberEpochs:
         """0 if the reports do not suffice."""
         known = Epoch(open_.latest, 0, 1) if open_.latest > 0 else NO_EPOCH
         config = Config(known, nodes_of(before), 1, LEASE)
-        proposal = Proposal(Epoch(open_.latest + 1, 0, 1), change)
+        self.node.member.propose(change)
+        proposal = self.node.member.proposal
+        assert proposal is not None
+        self.node.member.proposal = None
+        proposal.epoch = Epoch(open_.latest + 1, 0, 1)
+        proposal.reports = {}
         token = TokenState(known, 0, 1, (), 0) if open_.tokens >> open_.latest & 1 else None
         for node in nodes_of(open_.reporters):
             seen = (NO_EPOCH, -1)
             report = Report(1, known, known, (), seen, token, None, config, False)
             proposal.reports[node] = report
             token = None
-        self.node.proposal = proposal
-        return bits_of(self.node.config_after(proposal).members) if self.node.may_close() else 0
+        return bits_of(proposal.config_after().members) if proposal.may_close() else 0
 
     def adoptions(self, state: State, epoch: int, ledger: Written) -> Iterator[State]:
         """Whoever reported confirms; others may be told of it."""

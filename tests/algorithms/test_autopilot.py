@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from layer_stories import ALGORITHMS, GROWING, Story, links
 from layer_world import LEASE, WAIT, World, Wrong
+from undone import patched
 
-from meshlock.algorithms.interface import Keep, Message
+from meshlock.algorithms.interface import Message
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.records import Change, Report
-from meshlock.algorithms.recovery.state import Rules
+from meshlock.algorithms.recovery.records import Change
+from meshlock.algorithms.recovery.terms import Rules
 
 RULES = Rules(5, LEASE, 3 * LEASE)
 
@@ -20,7 +21,7 @@ def world(size: int, shape: str = "complete", algorithm: str = "jiang", **more: 
 
 
 def members(world: World, node: int = 0) -> tuple[int, ...]:
-    return world.nodes[node].members
+    return world.nodes[node].member.members
 
 
 def until(world: World, size: int, node: int = 0) -> None:
@@ -90,7 +91,7 @@ def test_of_more_nobody_becomes_a_member_before_it_has_stayed() -> None:
 
 def test_who_is_not_willing_is_not_promoted() -> None:
     here = world(4)
-    here.nodes[3].willing = here.nodes[2].willing = False
+    here.nodes[3].timers.autopilot.willing = here.nodes[2].timers.autopilot.willing = False
     here.run(20 * LEASE)
     assert members(here) == (0,)
 
@@ -134,9 +135,9 @@ def test_a_member_that_forgot_votes_again_after_an_epoch_of_the_others() -> None
     here.start(2, forget=True)
     here.run(3)
     node = here.nodes[2]
-    assert node.forgot and not node.votes()
+    assert node.member.forgot and not node.member.votes()
     here.run(6 * LEASE)
-    assert not node.forgot and here.ready(2).votes()
+    assert not node.member.forgot and here.ready(2).member.votes()
 
 
 class Distant(World):
@@ -155,7 +156,7 @@ def test_a_slow_member_that_forgot_is_waited_for() -> None:
     here.start(2, forget=True)
     before = len(here.epochs)
     here.run(4 * LEASE)
-    assert here.ready(2).votes() and len(here.epochs) - before <= 3
+    assert here.ready(2).member.votes() and len(here.epochs) - before <= 3
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -173,20 +174,25 @@ def test_two_who_want_the_members_changed_do_not_stop_each_other() -> None:
 # -- rule 16 undone -----------------------------------------------------------------------------
 
 
-class VotesThoughItForgot(Layer):
-    def votes(self) -> bool:
-        return self.member and not self.quiet()
-
-    def knows_members(self, report: Report) -> bool:
-        return True
-
-    def tell_voteless(self) -> None:
-        pass
+VOTES_THOUGH_IT_FORGOT = """
+@@ recovery/member.py
+-        return self.is_member() and not self.quiet() and not self.forgot
++        return self.is_member() and not self.quiet()
+@@
+-        if promise.report.forgot:
+-            self.voteless[promise.sender] = self.now
+@@ recovery/proposal.py
+-            node for node, report in self.reports.items() if node in members and not report.forgot
++            node for node, report in self.reports.items() if node in members
+@@ recovery/catching_up.py
+-                    member.send(Voteless(node))
++                    pass
+"""
 
 
 def changed(here: World, node: int, change: Change) -> None:
     """That node has the members change."""
-    pace = here.nodes[node].pace
+    pace = here.nodes[node].timers
     pace.change = change
     end = here.now + 60 * LEASE
     while pace.change is not None:
@@ -204,7 +210,7 @@ def a_stale_member_and_one_that_forgot(make: type[Layer]) -> World:
     node 1 there, which has lost its disk; 2 and 3 are a majority elsewhere."""
     here = world(4, make=make, rules=Rules(1, LEASE, 99 * LEASE))
     for node in here.nodes:
-        node.willing = False  # nobody but this story chooses members
+        node.timers.autopilot.willing = False  # nobody but this story chooses members
     here.run(2 * LEASE)
     changed(here, 0, Change(add=1))
     changed(here, 1, Change(add=2))
@@ -223,22 +229,24 @@ def test_who_forgot_does_not_help_a_minority_that_is_behind() -> None:
     here = a_stale_member_and_one_that_forgot(Layer)
     (holder,) = here.usable()
     assert holder in (2, 3) and members(here, 2) == (1, 2, 3)
-    assert members(here, 0) == (0, 1, 2) and here.nodes[1].forgot
+    assert members(here, 0) == (0, 1, 2) and here.nodes[1].member.forgot
     here.ask(1)
     isolate(here, set())  # together again
     assert here.until_served(30 * LEASE)
     here.run(2 * LEASE)
-    assert members(here, 1) == (1, 2, 3) and not here.nodes[1].forgot
+    assert members(here, 1) == (1, 2, 3) and not here.nodes[1].member.forgot
 
 
 def test_if_it_voted_there_would_be_two_tokens() -> None:
     with pytest.raises(Wrong, match="tokens at"):
-        a_stale_member_and_one_that_forgot(VotesThoughItForgot)
+        a_stale_member_and_one_that_forgot(patched(VOTES_THOUGH_IT_FORGOT))
 
 
-class AddsWhoHasNotReported(Layer):
-    def may_join(self, report: Report | None) -> bool:
-        return report is None or self.knows_members(report)
+ADDS_WHO_HAS_NOT_REPORTED = """
+@@ recovery/proposal.py
+-        return not report.forgot if report is not None else len(self.terms.members) > 0
++        return report is None or not report.forgot
+"""
 
 
 def one_that_became_a_member_while_it_was_slow(make: type[Layer]) -> World:
@@ -248,7 +256,7 @@ def one_that_became_a_member_while_it_was_slow(make: type[Layer]) -> World:
     here.run(LEASE // 2)
     here.asleep.add(2)
     changed(here, 0, Change(add=1))
-    here.nodes[0].pace.change = Change(add=2)
+    here.nodes[0].timers.change = Change(add=2)
     here.run(10 * LEASE)
     here.asleep.discard(2)
     until(here, 3)
@@ -267,21 +275,21 @@ def test_one_lost_disk_of_three_stops_nobody_however_young_the_members_are() -> 
 
 
 def test_it_would_if_members_did_not_know_that_they_are() -> None:
-    here = one_that_became_a_member_while_it_was_slow(AddsWhoHasNotReported)
-    assert here.nodes[2].forgot and not here.until_served(30 * LEASE)
+    here = one_that_became_a_member_while_it_was_slow(patched(ADDS_WHO_HAS_NOT_REPORTED))
+    assert here.nodes[2].member.forgot and not here.until_served(30 * LEASE)
 
 
-class MakesItAgain(Layer):
-    """Without a disk it takes its pool for new."""
-
-    def restart(self, boot: int, kept: Keep | None, floor: int = 0) -> None:
-        super().restart(boot, kept, floor)
-        if boot > 1 and kept is None and self.me == 0:
-            self.found(1, floor)
+MAKES_IT_AGAIN = """
+@@ recovery/layer.py
+         self.member.restart(boot, kept, floor)
++        if boot > 1 and kept is None and self.me == 0:
++            self.found(1, floor)
+"""
+"""Without a disk it takes its pool for new."""
 
 
 def test_a_pool_made_again_under_its_identity_would_grant_twice() -> None:
-    here = world(2, make=MakesItAgain)
+    here = world(2, make=patched(MAKES_IT_AGAIN))
     here.ask(0)
     here.crash(0)
     here.start(0, forget=True)

@@ -10,11 +10,11 @@ from layer_liar import Liar
 from layer_machines import SEVERAL, Machines, born
 from layer_stories import ALGORITHMS, Story, links
 from layer_world import FAST, SLOW, Clock, World, Wrong
+from undone import mutant, patched
 
 from meshlock.algorithms.recovery.inside import refuse_without_token
-from meshlock.algorithms.recovery.layer import MOST_TAKEN, Layer
-from meshlock.algorithms.recovery.records import Config, Entry, Fence, FirstLedger, Part, Seal
-from meshlock.algorithms.recovery.state import Proposal
+from meshlock.algorithms.recovery.loans import MOST_TAKEN
+from meshlock.algorithms.recovery.records import Entry, Fence, Seal
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 
@@ -37,7 +37,9 @@ def test_nothing_breaks_and_everybody_is_served_in_the_end(algorithm: str) -> No
     assert sum(len(world.epochs) for world in worlds) > 3 * SEEDS
     assert sum(world.lost for world in worlds) > 0
     assert sum(world.mirrored for world in worlds) > 50 * SEEDS // 4
-    assert any(node.members != world.terms.members for world in worlds for node in world.nodes)
+    assert any(
+        node.member.members != world.terms.members for world in worlds for node in world.nodes
+    )
     assert any(world.size == len(world.terms.members) == 5 for world in worlds)
     assert any(world.dead for world in worlds)
     assert sum(disk.delayed for world in worlds for disk in world.disks) > SEEDS
@@ -53,54 +55,46 @@ def test_nothing_breaks_and_everybody_is_served_in_the_end(algorithm: str) -> No
 @pytest.mark.parametrize("algorithm", ("jiang", "naimi-trehel"))
 def test_a_mistake_is_found_in_some_world(algorithm: str) -> None:
     """The judge is awake."""
-
-    class DoesNotWait(Layer):
-        def waited_out(self, proposal: Proposal) -> bool:
-            return True
-
+    undone = mutant("does-not-wait")
     with pytest.raises(Wrong, match=r"permits in use|tokens at|not in the ledger"):
         for seed in range(5 * SEEDS):
-            Story(algorithm, seed, DoesNotWait).tell()
+            Story(algorithm, seed, undone).tell()
 
 
 def test_a_grant_that_counts_twice_is_found_in_some_world() -> None:
-    class TakesAGrantTwice(Layer):
-        def is_lent_to_us(self, seal: Seal, lent: Entry) -> bool:
-            new = super().is_lent_to_us(seal, lent)
-            self.taken = self.taken[:1]
-            return new
-
+    undone = patched("""
+@@ recovery/loans.py
+-        taken.append(number)
+""")
     with pytest.raises(Wrong, match=r"fences must grow|not in the ledger|permits in use"):
         for seed in range(6 * SEEDS, 12 * SEEDS):  # 2 of the first 512 find it
-            Story("direct", seed, TakesAGrantTwice).tell()
+            Story("direct", seed, undone).tell()
 
 
 @pytest.mark.parametrize("algorithm", SEVERAL)
 def test_a_part_that_counts_twice_is_found_in_some_world(algorithm: str) -> None:
-    class StrikesByAmount(Layer):
-        def strike(self, part: Part) -> None:
-            assert self.token is not None
-            left = max(0, self.token.left(part.fence) - part.permits)
-            super().strike(part._replace(left=left))
-
+    undone = patched("""
+@@ recovery/keeper.py
+-        owner, left = token.strike(part)
++        part = part._replace(left=max(0, token.left(fence) - part.permits))
++        owner, left = token.strike(part)
+""")
     with pytest.raises(Wrong, match=r"the ledger|permits in use|slots"):
         for seed in range(20 * SEEDS):
-            Story(algorithm, seed, StrikesByAmount).tell()
+            Story(algorithm, seed, undone).tell()
 
 
 def test_names_that_change_their_slots_are_found() -> None:
     """A name must keep its slot: else somebody holds it by its old one, and it is granted anew."""
-
-    class NumbersNamesAnew(Layer):
-        def config_after(self, proposal: Proposal) -> Config:
-            after, change = super().config_after(proposal), proposal.change
-            if change is None or not change.names or not change.is_made(after):
-                return after
-            return after._replace(slots=tuple(range(after.permits)), names=change.names)
-
+    undone = patched("""
+@@ recovery/proposal.py
+-            return renamed(after, change.names, self.terms.names)
++            count = len(change.names)
++            return after._replace(permits=count, slots=tuple(range(count)), names=change.names)
+""")
     with pytest.raises(Wrong, match=r"names .* in use|permits, slots"):
         for seed in range(5 * SEEDS):
-            Story("direct", seed, NumbersNamesAnew).tell()
+            Story("direct", seed, undone).tell()
 
 
 # -- clocks --------------------------------------------------------------------------------------
@@ -149,16 +143,17 @@ def grants_until_served(machines: Machines, epoch_after: int) -> int:
 
 @pytest.mark.parametrize("inside", SEVERAL)
 def test_a_request_keeps_its_age_through_an_epoch(inside: str) -> None:
-    class Rejuvenates(Layer):
-        def adopt(self, first: FirstLedger, holder: int) -> None:
-            self.waiting = {one: (*asked[:2], 0, asked[3]) for one, asked in self.waiting.items()}
-            self.inner = None
-            super().adopt(first, holder)
-
+    rejuvenates = patched("""
+@@ recovery/layer.py
+         member, before = self.member, self.epoch
++        before.inner = None
++        for client, (want, priority, _, arrival) in list(self.clients.waiting.items()):
++            self.clients.waiting[client] = (want, priority, 0, arrival)
+""")
     undisturbed = grants_until_served(born(inside), -1)
     assert 90 < undisturbed < 110
     assert abs(grants_until_served(born(inside), 60) - undisturbed) < 10
-    assert grants_until_served(born(inside, make=Rejuvenates), 60) > undisturbed + 40
+    assert grants_until_served(born(inside, make=rejuvenates), 60) > undisturbed + 40
 
 
 @pytest.mark.parametrize("inside", SEVERAL)
@@ -170,7 +165,7 @@ def test_age_does_not_grow_by_itself(inside: str, waiter: int) -> None:
     machines.ask(waiter, client=1)
     for epoch in range(20):
         machines.change_epoch(1 + epoch % 2)
-        assert machines.nodes[waiter].waiting[1][2] <= len(machines.granted) + epoch + 1
+        assert machines.nodes[waiter].clients.waiting[1][2] <= len(machines.granted) + epoch + 1
 
 
 def test_clients_of_a_node_keep_their_order_through_an_epoch() -> None:
@@ -223,15 +218,16 @@ def test_the_others_are_not(name: str) -> None:
 def test_each_grant_that_is_lent_is_accepted_once_in_whichever_order() -> None:
     """Also long after it is forgotten which ones there were."""
     node = born("direct", size=2).nodes[1]
-    node.token = None
+    node.member.holding.token = None
     numbers = [one for first in range(1, 1000, 5) for one in reversed(range(first, first + 5))]
 
     def is_accepted(number: int) -> bool:
-        lent = Entry(1, Fence(node.adopted, number), 1, False, (), "")
-        return node.is_lent_to_us(Seal(node.adopted, 0, None, 1000, (), lent), lent)
+        lent = Entry(1, Fence(node.member.adopted, number), 1, False, (), "")
+        seal = Seal(node.member.adopted, 0, None, 1000, (), lent)
+        return node.epoch.loans.borrow(0, seal, lent)
 
     for place, number in enumerate(numbers):
         assert is_accepted(number)
         for again in (number, *numbers[: place + 1 : 7]):
             assert not is_accepted(again)
-    assert len(node.taken) <= 2 * MOST_TAKEN
+    assert len(node.epoch.loans.taken) <= 2 * MOST_TAKEN

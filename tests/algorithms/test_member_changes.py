@@ -8,8 +8,8 @@ import pytest
 from member_epochs import MemberEpochs
 
 from meshlock.algorithms.mutants.catalogue import MUTANTS
+from meshlock.algorithms.recovery.proposal import changed_members
 from meshlock.algorithms.recovery.records import Change, majority
-from meshlock.algorithms.recovery.reports import changed_members
 from whole import WHOLE
 
 MOST_MEMBERS = 5

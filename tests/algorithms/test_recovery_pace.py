@@ -9,9 +9,9 @@ from layer_machines import INSIDE, LEASE, NOTICE, POLL, SEVERAL, WAIT, Machines,
 
 from meshlock.algorithms.interface import Enter
 from meshlock.algorithms.recovery.messages import Propose
-from meshlock.algorithms.recovery.pace import Pace
 from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch
-from meshlock.algorithms.recovery.state import Terms
+from meshlock.algorithms.recovery.terms import Terms
+from meshlock.algorithms.recovery.timers import Timers
 from meshlock.algorithms.registry import find
 
 LITTLE = LEASE // 3
@@ -59,18 +59,21 @@ def test_who_has_nothing_to_do_may_sleep_until_a_lease_has_to_be_renewed(inside:
     (holder,) = machines.holders()
     for me in range(3):
         node = machines.at(me)
-        assert node.now < node.pace.rests_until() <= node.now + LEASE // 3
+        assert node.now < node.timers.rests_until() <= node.now + LEASE // 3
     node = machines.at(holder)
-    assert node.token is not None and node.pace.rests_until() <= node.token.until - 2 * LEASE // 3
+    assert (
+        node.member.holding.token is not None
+        and node.timers.rests_until() <= node.member.holding.token.until - 2 * LEASE // 3
+    )
     machines.ask(holder)  # something is going on
-    assert node.pace.rests_until() == node.now
+    assert node.timers.rests_until() == node.now
     machines.leave(holder)
-    assert node.pace.rests_until() > node.now
+    assert node.timers.rests_until() > node.now
     node.unreachable = {(holder + 1) % 3}
-    assert node.pace.rests_until() == node.now
+    assert node.timers.rests_until() == node.now
     node.unreachable = set()
-    node.pace.change = Change(permits=5)
-    assert node.pace.rests_until() == node.now
+    node.timers.change = Change(permits=5)
+    assert node.timers.rests_until() == node.now
 
 
 @inside
@@ -147,9 +150,9 @@ def test_an_accepted_that_was_lost_costs_no_epoch_and_the_token_is_taken_once(in
     machines.dropped = {"ACCEPTED"}
     machines.ask(2)
     machines.dropped = set()
-    assert machines.nodes[0].unaccepted is not None
+    assert machines.nodes[0].member.holding.unaccepted is not None
     machines.run(LEASE)
-    assert machines.nodes[0].unaccepted is None
+    assert machines.nodes[0].member.holding.unaccepted is None
     assert machines.epochs() == {BIRTH}
     assert machines.holders() == [2] and machines.lost == []
 
@@ -161,7 +164,7 @@ def test_a_holder_whose_proposal_came_to_nothing_hands_its_token_over_all_the_sa
     machines = born(inside, size=5)
     machines.at(0).propose()
     machines.out.clear()  # nobody heard it
-    machines.nodes[3].highest = machines.nodes[0].promised
+    machines.nodes[3].member.highest = machines.nodes[0].member.promised
     machines.propose(3)
     machines.run(POLL)
     assert machines.holders() == [3]
@@ -227,10 +230,10 @@ def test_who_was_cut_off_comes_back(inside: str) -> None:
     machines.cut(0, 1)
     machines.run(3 * LEASE)
     assert machines.lost == [(0, machines.granted[0][2])]
-    assert machines.nodes[1].promised == BIRTH  # no majority, no proposal
+    assert machines.nodes[1].member.promised == BIRTH  # no majority, no proposal
     (holder,) = machines.holders()
     assert holder not in (0, 1)
-    epoch = machines.nodes[holder].adopted
+    epoch = machines.nodes[holder].member.adopted
     assert epoch.counter == 2
     machines.heal()
     machines.run(2 * LEASE)
@@ -269,9 +272,9 @@ def test_who_waits_asks_again_when_a_node_has_restarted(
 ) -> None:
     """In an open algorithm a request may be lost with any node that forwards it."""
     if not doubts:
-        if not isinstance(Pace.look_for_doubts, FunctionType):
+        if not isinstance(Timers.look_for_doubts, FunctionType):
             pytest.skip("replaces a method of a compiled class")
-        monkeypatch.setattr(Pace, "look_for_doubts", lambda self, now: None)
+        monkeypatch.setattr(Timers, "look_for_doubts", lambda self, now: None)
     machines = born("direct", size=5)
     machines.dropped = {"REQUEST"}
     machines.ask(4)
@@ -305,7 +308,7 @@ def test_who_was_gone_without_noticing_is_told_to_ask_again(lost: bool, permits:
     machines.ask(3)
     machines.missed = {0: 4}
     machines.run(POLL)
-    assert all(want == 0 for node, _, want, *_ in machines.nodes[0].inner.queue if node == 4)
+    assert all(want == 0 for node, _, want, *_ in machines.nodes[0].epoch.inner.queue if node == 4)
     machines.missed = {}
     machines.dropped = {"FORGOTTEN"} if lost else set()
     machines.run(POLL)
@@ -383,7 +386,11 @@ def test_who_is_no_member_and_promised_to_a_former_life_is_served_again(inside: 
     machines.start(0)
     machines.run(2 * WAIT)
     machines.heal()
-    assert machines.nodes[2].promised > machines.nodes[0].promised == machines.nodes[1].adopted
+    assert (
+        machines.nodes[2].member.promised
+        > machines.nodes[0].member.promised
+        == machines.nodes[1].member.adopted
+    )
     machines.ask(2)
     machines.run(LEASE)
     machines.ask(1)
@@ -397,12 +404,12 @@ def test_who_does_not_know_the_members_any_more_gets_word_to_them(inside: str, d
     """It knows one that is none since, and hands on what it says; or that is dead."""
     machines = born(inside, size=1, others=3)
     machines.cut(3)
-    machines.nodes[0].pace.change = Change(add=1)
+    machines.nodes[0].timers.change = Change(add=1)
     machines.run(LEASE)
-    machines.nodes[1].pace.change = Change(remove=0)
+    machines.nodes[1].timers.change = Change(remove=0)
     machines.run(2 * LEASE)
-    assert machines.nodes[0].members == machines.nodes[1].members == (1,)
-    machines.nodes[3].promised = Epoch(90, 2, 7)
+    assert machines.nodes[0].member.members == machines.nodes[1].member.members == (1,)
+    machines.nodes[3].member.promised = Epoch(90, 2, 7)
     if dead:
         machines.crash(0)
     machines.heal()
@@ -497,20 +504,20 @@ def test_a_member_is_added_and_another_removed_while_clients_go_on(inside: str) 
     permits = several_permits(inside, 2)
     machines = born(inside, permits, size=2, others=1)
     machines.ask(1)
-    machines.nodes[0].pace.change = Change(add=2)
+    machines.nodes[0].timers.change = Change(add=2)
     machines.run(LEASE)
-    assert {node.members for node in machines.nodes.values()} == {(0, 1, 2)}
-    machines.nodes[0].pace.change = Change(remove=1)
+    assert {node.member.members for node in machines.nodes.values()} == {(0, 1, 2)}
+    machines.nodes[0].timers.change = Change(remove=1)
     machines.run(LEASE)
-    assert {node.members for node in machines.nodes.values()} == {(0, 2)}
-    assert machines.nodes[0].pace.change is None
-    assert not machines.nodes[1].member
+    assert {node.member.members for node in machines.nodes.values()} == {(0, 2)}
+    assert machines.nodes[0].timers.change is None
+    assert not machines.nodes[1].member.is_member()
     assert machines.lost == []
     machines.kill(2)
     machines.run(2 * LEASE)
     assert machines.holders() == []  # it counts
     machines.start(2)
-    assert machines.nodes[2].members == (0, 2)  # and remembers that it does
+    assert machines.nodes[2].member.members == (0, 2)  # and remembers that it does
     machines.run(4 * LEASE)
     assert machines.free() == permits
 
@@ -524,7 +531,7 @@ def test_more_permits_are_granted_at_once_and_stay(inside: str) -> None:
     machines.ask(1)
     machines.ask(2)
     assert machines.who() == [1]
-    machines.nodes[0].pace.change = Change(permits=3)
+    machines.nodes[0].timers.change = Change(permits=3)
     machines.run(LEASE)
     assert machines.who() == [1, 2] and machines.lost == []
     assert machines.free() == 1
@@ -535,7 +542,7 @@ def test_more_permits_are_granted_at_once_and_stay(inside: str) -> None:
     machines.run(4 * LEASE)
     assert machines.free() == 3
     machines.start(0)
-    assert machines.nodes[0].config.permits == 3
+    assert machines.nodes[0].member.config.permits == 3
 
 
 @several
@@ -543,15 +550,15 @@ def test_fewer_than_are_held_grants_nothing_until_enough_came_back(inside: str) 
     machines = born(inside, permits=3, size=4)
     for me in (0, 1, 2, 3):
         machines.ask(me)
-    machines.nodes[0].pace.change = Change(permits=1)
+    machines.nodes[0].timers.change = Change(permits=1)
     machines.run(2 * LEASE)
     assert machines.who() == [0, 1, 2] and machines.lost == []
-    assert {node.config.permits for node in machines.nodes.values()} == {1}
+    assert {node.member.config.permits for node in machines.nodes.values()} == {1}
     (holder,) = machines.holders()
-    machines.nodes[holder].waiting.setdefault(9, (1, 0, 0, 0))
-    why = machines.nodes[holder].pace.why(machines.now)
+    machines.nodes[holder].clients.waiting.setdefault(9, (1, 0, 0, 0))
+    why = machines.nodes[holder].timers.why(machines.now)
     assert why == "the pool was made smaller: 2 too many are still in use"
-    machines.nodes[holder].waiting.pop(9, None)
+    machines.nodes[holder].clients.waiting.pop(9, None)
     for me in (1, 0):
         machines.leave(me)
         machines.run(LEASE)
@@ -566,7 +573,7 @@ def test_too_much_that_is_out_is_free_when_its_node_is_dead_for_a_lease(inside: 
     machines = born(inside, permits=2)
     machines.ask(1)
     machines.ask(2)
-    machines.nodes[0].pace.change = Change(permits=1)
+    machines.nodes[0].timers.change = Change(permits=1)
     machines.run(LEASE)
     machines.kill(1)
     machines.kill(2)
@@ -581,7 +588,7 @@ def test_whoever_wants_more_than_there_are_waits_and_may_give_up(inside: str) ->
     machines.ask(1, want=2)
     machines.ask(2, want=3)
     machines.ask(2, want=2, client=8)
-    machines.nodes[0].pace.change = Change(permits=2)
+    machines.nodes[0].timers.change = Change(permits=2)
     machines.run(LEASE)
     machines.leave(1)
     machines.run(LEASE)
@@ -589,7 +596,7 @@ def test_whoever_wants_more_than_there_are_waits_and_may_give_up(inside: str) ->
     assert machines.withdraw(2, 7)
     machines.ask(0, want=3)
     machines.leave(2, 8)
-    machines.nodes[1].pace.change = Change(permits=3)
+    machines.nodes[1].timers.change = Change(permits=3)
     machines.run(LEASE)
     assert machines.clients() == [(1, 7), (2, 8), (0, 7)]
 
@@ -597,16 +604,16 @@ def test_whoever_wants_more_than_there_are_waits_and_may_give_up(inside: str) ->
 def test_permits_that_differ_from_the_start_are_a_conflict() -> None:
     machines = Machines("direct", 1)
     machines.run(LEASE // 2)
-    machines.nodes[2].config = machines.nodes[2].config._replace(permits=2)
+    machines.nodes[2].member.config = machines.nodes[2].member.config._replace(permits=2)
     machines.run(2 * LEASE)
     assert machines.conflicts
 
 
 def test_the_last_member_is_not_removed() -> None:
     machines = born("direct", size=1)
-    machines.nodes[0].pace.change = Change(remove=0)
+    machines.nodes[0].timers.change = Change(remove=0)
     machines.run(LEASE)
-    assert machines.nodes[0].members == (0,)
+    assert machines.nodes[0].member.members == (0,)
     epochs = machines.epochs()
     machines.run(10 * LEASE)
     assert machines.epochs() == epochs  # it is not tried for ever
@@ -623,7 +630,7 @@ def test_a_member_with_another_lease_is_refused_and_both_hear_why(inside: str) -
     )
     machines.start(4, other)
     machines.run(4 * LEASE)
-    assert machines.nodes[4].adopted == NO_EPOCH
+    assert machines.nodes[4].member.adopted == NO_EPOCH
     assert (4, 0) in machines.conflicts
     assert len(machines.holders()) == 1
 
@@ -658,7 +665,7 @@ def test_why_one_waits_is_said_in_a_sentence(inside: str) -> None:
 
 
 def why(machines: Machines, me: int) -> str:
-    return machines.at(me).pace.why(machines.now)
+    return machines.at(me).timers.why(machines.now)
 
 
 @inside
@@ -704,7 +711,7 @@ def test_a_lost_promise_is_given_again_with_the_token_that_it_surrendered(inside
     machines.leave(1)
     assert machines.holders() == [1]
     machines.dropped = {"PROMISE"}
-    machines.at(0).suggested_until = machines.now + LEASE
+    machines.at(0).member.suggested_until = machines.now + LEASE
     machines.run(2 * POLL)
     assert machines.holders() == []
     machines.dropped = set()

@@ -7,10 +7,9 @@ from collections.abc import Callable
 
 import pytest
 from layer_machines import LEASE, POLL, WAIT, Machines, born
+from undone import mutant, patched
 
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.records import Report
-from meshlock.algorithms.recovery.state import Proposal
 
 Make = type[Layer]
 
@@ -47,19 +46,6 @@ def without_the_token_what_lapses_is_over(make: Make) -> bool:
     return machines.who() == [0, 2, 0] and not machines.overbooked()
 
 
-class ReportsItsEpochAlone(Layer):
-    def report(self) -> Report:
-        report = super().report()
-        return report._replace(grants=tuple(one for one in report.grants if not one.lapsing))
-
-
-class KeepsWhatLapses(Layer):
-    def report(self) -> Report:
-        report = super().report()
-        grants = tuple(one._replace(lapsing=False) for one in report.grants)
-        return report._replace(grants=grants)
-
-
 # -- 19: a token that is reported late is not replaced --------------------------------------------
 
 
@@ -94,7 +80,7 @@ def what_it_let_out_counts(make: Make) -> bool:
 
 def nobody_is_let_in_before_it_is_known_inside(make: Make) -> bool:
     machines = a_token_is_found_late(make)
-    return machines.nodes[1].token is not None and not machines.holders()
+    return machines.nodes[1].member.holding.token is not None and not machines.holders()
 
 
 def only_the_latest_token_is_found(make: Make) -> bool:
@@ -111,42 +97,37 @@ def only_the_latest_token_is_found(make: Make) -> bool:
     machines.pass_time(2 * POLL)
     machines.change_epoch(2)
     machines.ask(2)
-    return machines.nodes[0].adopted.proposer == 2 and machines.who() == [1]
+    return machines.nodes[0].member.adopted.proposer == 2 and machines.who() == [1]
 
 
-class LooksAtNoLateReport(Layer):
-    def take_late(self, proposal: Proposal, report: Report) -> None:
-        pass
-
-
-class CountsNothingLate(Layer):
-    def take_late(self, proposal: Proposal, report: Report) -> None:
-        if report.token is not None:
-            report = report._replace(token=report.token._replace(ledger=()))
-        super().take_late(proposal, report)
-
-
-class GrantsWithALateToken(Layer):
-    def mint(self) -> None:
-        if self.proposal is not None:
-            self.proposal.late = False
-        super().mint()
-
-
-class FindsAnyToken(Layer):
-    def take_late(self, proposal: Proposal, report: Report) -> None:
-        if report.token is not None:
-            proposal.top = report.token.epoch
-        super().take_late(proposal, report)
-
+KEEPS_WHAT_LAPSES = """
+@@ recovery/member.py
+-            Entry(self.me, fence, one.permits, one.epoch != self.adopted, one.slots, one.label)
++            Entry(self.me, fence, one.permits, False, one.slots, one.label)
+"""
+LOOKS_AT_NO_LATE_REPORT = """
+@@ recovery/proposal.py
+         token = report.token
++        return False
+"""
+GRANTS_WITH_A_LATE_TOKEN = """
+@@ recovery/epoch.py
+-        until = NEVER if proposal.late else proposal.until  # those inside do not know what is out
++        until = proposal.until
+"""
+FINDS_ANY_TOKEN = """
+@@ recovery/proposal.py
+-        if token is None or self.usable is not None or token.epoch != self.top:
++        if token is None or self.usable is not None:
+"""
 
 STORIES: list[tuple[Callable[[Make], bool], Make]] = [
-    (who_was_away_keeps_its_grants, ReportsItsEpochAlone),
-    (without_the_token_what_lapses_is_over, KeepsWhatLapses),
-    (who_was_away_with_the_token_keeps_its_grants, LooksAtNoLateReport),
-    (what_it_let_out_counts, CountsNothingLate),
-    (nobody_is_let_in_before_it_is_known_inside, GrantsWithALateToken),
-    (only_the_latest_token_is_found, FindsAnyToken),
+    (who_was_away_keeps_its_grants, mutant("reports-its-epoch-alone")),
+    (without_the_token_what_lapses_is_over, patched(KEEPS_WHAT_LAPSES)),
+    (who_was_away_with_the_token_keeps_its_grants, patched(LOOKS_AT_NO_LATE_REPORT)),
+    (what_it_let_out_counts, mutant("counts-nothing-late")),
+    (nobody_is_let_in_before_it_is_known_inside, patched(GRANTS_WITH_A_LATE_TOKEN)),
+    (only_the_latest_token_is_found, patched(FINDS_ANY_TOKEN)),
 ]
 
 

@@ -10,22 +10,11 @@ from collections.abc import Callable
 
 import pytest
 from layer_machines import LEASE, POLL, WAIT, Machines, born, line, zero_between
+from undone import mutant, patched
 
-from meshlock.algorithms.interface import Effect, Enter, Message
+from meshlock.algorithms.interface import Message
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.messages import Copy, Hello
-from meshlock.algorithms.recovery.pace import Pace
-from meshlock.algorithms.recovery.records import (
-    ANY_BOOT,
-    Entry,
-    Fence,
-    FirstLedger,
-    Part,
-    Parts,
-    Seal,
-    TokenState,
-)
-from meshlock.algorithms.recovery.state import HeldToken, Proposal, Terms
+from meshlock.algorithms.recovery.records import ANY_BOOT
 
 Make = type[Layer]
 
@@ -58,19 +47,15 @@ def a_late_token_is_good_for_the_rest_of_its_lease(make: Make) -> bool:
 
 
 def undone_1() -> list[Make]:
-    class SendsNoState(Layer):
-        def give(self, message: Message) -> None:
-            super().give(message)
-            seal = message.seal
-            assert seal is not None and seal.state is not None
-            state = TokenState(seal.epoch, seal.state.hop, seal.state.free, (), 0)
-            message.seal = Seal(seal.epoch, seal.boot, state, seal.left)
-
-    class ForgetsTheWay(Layer):
-        def arrives_until(self, seal: Seal) -> int:
-            return self.now + seal.left
-
-    return [SendsNoState, ForgetsTheWay]
+    return [
+        patched("""
+@@ recovery/keeper.py
+-        message.seal = Seal(member.adopted, boot, sent.state, token.until - member.now)
++        state = sent.state._replace(ledger=(), grants=0)
++        message.seal = Seal(member.adopted, boot, state, token.until - member.now)
+"""),
+        mutant("forgets-the-way"),
+    ]
 
 
 # -- 2: a fresh node inside, stand-ins, and everybody asks anew ----------------------------------
@@ -103,22 +88,22 @@ def there_is_one_token_inside(make: Make) -> bool:
 
 
 def undone_2() -> list[Make]:
-    class HasNoStandIns(Layer):
-        def let_stand_in(self, entry: Entry) -> None:
-            pass
-
-    class AsksNothingAnew(Layer):
-        def ask_anew(self) -> None:
-            pass
-
-    class KeepsTheOldNode(Layer):
-        def adopt(self, first: FirstLedger, holder: int) -> None:
-            old = self.inner
-            super().adopt(first, holder)
-            if old is not None:
-                self.inner = old
-
-    return [HasNoStandIns, AsksNothingAnew, KeepsTheOldNode]
+    return [
+        patched("""
+@@ recovery/epoch.py
+             for entry in (*proposal.kept, *proposal.lapsing):
+-                self.let_stand_in(entry)
++                pass
+"""),
+        mutant("asks-nothing-anew"),
+        patched("""
+@@ recovery/layer.py
+         if holder != self.me:
+             self.repeat()
++        if before.inner is not None:
++            epoch.inner = before.inner
+"""),
+    ]
 
 
 # -- 3: how a grant of the first ledger ends -----------------------------------------------------
@@ -148,17 +133,14 @@ def what_lapses_counts_until_its_lease_is_over(make: Make) -> bool:
 
 
 def undone_3() -> list[Make]:
-    class StandsInForEver(Layer):
-        def leave_stand_in(self, fence: Fence, left: int = 0) -> None:
-            pass
-
-    class FreesWhatLapsesAtOnce(Layer):
-        def let_lapse(self) -> None:
-            if self.token_was_made():
-                for fence in sorted(self.lapsing):
-                    self.leave_stand_in(fence)
-
-    return [StandsInForEver, FreesWhatLapsesAtOnce]
+    return [
+        patched("""
+@@ recovery/epoch.py
+         client, permits = self.stand_ins.get(fence, (NIL, 0))
++        return
+"""),
+        mutant("frees-at-once"),
+    ]
 
 
 # -- 4: anybody may hand on the first ledger -----------------------------------------------------
@@ -175,15 +157,17 @@ def who_missed_the_ledger_gets_it_from_anybody(make: Make) -> bool:
             machines.deliver(ledger)
     machines.crash(1)
     machines.pass_time(LEASE)
-    return machines.nodes[3].adopted.counter == 2
+    return machines.nodes[3].member.adopted.counter == 2
 
 
 def undone_4() -> list[Make]:
-    class KeepsTheLedgerToItself(Layer):
-        def inform(self, node: int) -> None:
-            pass
-
-    return [KeepsTheLedgerToItself]
+    return [
+        patched("""
+@@ recovery/catching_up.py
+-            member.send(Copy(node, member.first, None, GRANTS, 0, 0, 0))
++            pass
+"""),
+    ]
 
 
 # -- 5: HELLO ------------------------------------------------------------------------------------
@@ -197,12 +181,14 @@ def links_are_told_to_the_new_node_inside(make: Make) -> bool:
 
 
 def undone_5() -> list[Make]:
-    class SaysNoHello(Layer):
-        def say_hello(self) -> None:
-            for peer in sorted(self.near):
-                self.link_inside(peer)
-
-    return [SaysNoHello]
+    return [
+        patched("""
+@@ recovery/epoch.py
+             for peer in sorted(member.near):
+-                self.greet(peer)
++                pass
+"""),
+    ]
 
 
 # -- 6: what comes early waits -------------------------------------------------------------------
@@ -225,11 +211,13 @@ def what_comes_early_is_not_lost(make: Make) -> bool:
 
 
 def undone_6() -> list[Make]:
-    class DropsWhatIsEarly(Layer):
-        def wait_for_epoch(self, message: Message) -> None:
-            self.ask_ledger(message.sender)
-
-    return [DropsWhatIsEarly]
+    return [
+        patched("""
+@@ recovery/epoch.py
+-            self.early.append(message)
++            pass
+"""),
+    ]
 
 
 # -- 7: for one epoch, one life, and not after a promise -----------------------------------------
@@ -246,7 +234,7 @@ def a_token_for_a_former_life_is_not_taken(make: Make) -> bool:
     machines.ask(2)
     machines.crash(1)
     machines.start(1)
-    assert machines.nodes[1].inner is not None
+    assert machines.nodes[1].epoch.inner is not None
     machines.deliver(token)
     return machines.holders() == [2]
 
@@ -261,7 +249,7 @@ def permits_of_an_old_epoch_do_not_come_back_in_the_new_one(make: Make) -> bool:
     machines.change_epoch(0)
     machines.deliver_kept()
     machines.ask(2)
-    return machines.who() == [0, 1, 2] and not machines.at(0).disagrees()
+    return machines.who() == [0, 1, 2] and not machines.at(0).epoch.disagrees()
 
 
 def a_token_is_not_taken_after_a_promise(make: Make) -> bool:
@@ -283,19 +271,15 @@ def a_token_is_not_taken_after_a_promise(make: Make) -> bool:
 
 
 def undone_7() -> list[Make]:
-    class TakesWordsForAFormerLife(Layer):
-        def is_addressed(self, seal: Seal) -> bool:
-            return True
-
-    class ListensToOtherEpochs(Layer):
-        def is_of_our_epoch(self, seal: Seal) -> bool:
-            return self.active()
-
-    class ServesAfterAPromise(Layer):
-        def active(self) -> bool:
-            return self.inner is not None
-
-    return [TakesWordsForAFormerLife, ListensToOtherEpochs, ServesAfterAPromise]
+    return [
+        mutant("takes-tokens-of-a-former-life"),
+        mutant("hears-every-epoch"),
+        patched("""
+@@ recovery/epoch.py
+-        return self.inner is not None and same(self.member.adopted, self.member.promised)
++        return self.inner is not None
+"""),
+    ]
 
 
 # -- 8: not before the token is made, nor after its lease ----------------------------------------
@@ -336,23 +320,24 @@ def nothing_overtakes_a_token_that_waits(make: Make) -> bool:
 
 
 def undone_8() -> list[Make]:
-    class LetsInUnderADeadLease(Layer):
-        def may_let_in(self, client: int) -> bool:
-            return self.token is not None and self.wants(client) <= self.token.free
-
-    class DoesNotWait(Layer):
-        def waited_out(self, proposal: Proposal) -> bool:
-            return True
-
-    class Overtakes(Layer):
-        def flush(self) -> None:
-            for effect in self.withheld[:]:
-                if isinstance(effect, Message) and effect.tokens() == 0:
-                    self.withheld.remove(effect)
-                    self.out.append(effect)
-            super().flush()
-
-    return [LetsInUnderADeadLease, DoesNotWait, Overtakes]
+    return [
+        patched("""
+@@ recovery/gate.py
+-        if token is None or not self.member.usable() or token.grants >= MOST_GRANTS:
+-            return False
+-        return self.wants(client) <= token.free
++        return token is not None and self.wants(client) <= token.free
+"""),
+        mutant("does-not-wait"),
+        patched("""
+@@ recovery/gate.py
+         withheld, self.withheld = self.withheld, []
++        for effect in withheld[:]:
++            if isinstance(effect, Message) and effect.tokens() == 0:
++                withheld.remove(effect)
++                self.member.out.append(effect)
+"""),
+    ]
 
 
 # -- 9: fences of permits that come back ---------------------------------------------------------
@@ -415,7 +400,7 @@ def parts_come_in_any_order(make: Make) -> bool:
     agrees = []
     for part in reversed(machines.kept):
         machines.deliver(part)
-        agrees.append(not machines.nodes[0].disagrees())
+        agrees.append(not machines.nodes[0].epoch.disagrees())
     return agrees == [True, True] and machines.free() == 3
 
 
@@ -436,32 +421,36 @@ def a_part_counts_once_in_the_next_epoch(make: Make) -> bool:
 
 
 def undone_9() -> list[Make]:
-    class KeepsFencesToItself(Layer):
-        def take_pending(self, permits: int) -> Parts:
-            return ()
-
-    class AbsorbsNothing(Layer):
-        def absorb(self) -> None:
-            pass
-
-    class StrikesNothing(Layer):
-        def bring_back(self, had: bool, returned: Parts) -> None:
-            self.pending.update(returned)
-
-    class StrikesByAmount(Layer):
-        def strike(self, part: Part) -> None:
-            assert self.token is not None
-            left = max(0, self.token.left(part.fence) - part.permits)
-            super().strike(Part(part.fence, left, part.permits))
-
-    class StrikesByWhatIsLeft(Layer):
-        def strike(self, part: Part) -> None:
-            assert self.token is not None
-            super().strike(part._replace(permits=self.token.left(part.fence)))
-
     return [
-        *(KeepsFencesToItself, AbsorbsNothing, StrikesNothing),
-        *(StrikesByAmount, StrikesByWhatIsLeft, StrikesByAmount),
+        patched("""
+@@ recovery/keeper.py
+-        if permits == 0:
+-            return ()
++        return ()
+"""),
+        patched("""
+@@ recovery/keeper.py
+-        if len(self.pending) > 0:
++        if len(self.pending) < 0:
+"""),
+        mutant("strikes-nothing"),
+        patched("""
+@@ recovery/keeper.py
+-        owner, left = token.strike(part)
++        part = part._replace(left=max(0, token.left(fence) - part.permits))
++        owner, left = token.strike(part)
+"""),
+        patched("""
+@@ recovery/keeper.py
+-        owner, left = token.strike(part)
++        owner, left = token.strike(part._replace(permits=token.left(fence)))
+"""),
+        patched("""
+@@ recovery/keeper.py
+-        owner, left = token.strike(part)
++        part = part._replace(left=max(0, token.left(fence) - part.permits))
++        owner, left = token.strike(part)
+"""),
     ]
 
 
@@ -503,25 +492,28 @@ def a_late_token_is_taken_once(make: Make) -> bool:
 
 
 def undone_10() -> list[Make]:
-    class TakesTheTokenBack(Layer):
-        def link_down(self, peer: int) -> None:
-            sent, message = self.unaccepted, self.unaccepted_message
-            if sent is not None and message is not None and sent.receiver == peer:
-                assert self.inner is not None
-                self.token = HeldToken(sent.state, self.unaccepted_until)
-                self.unaccepted = self.unaccepted_message = None
-                self.inner.undelivered(message)
-            super().link_down(peer)
-
-    class NeverSendsAgain(Layer):
-        def send_again(self) -> None:
-            pass
-
-    class TakesATokenTwice(Layer):
-        def is_new(self, state: TokenState) -> bool:
-            return state.epoch == self.adopted
-
-    return [TakesTheTokenBack, NeverSendsAgain, TakesATokenTwice]
+    return [
+        patched("""
+@@ recovery/layer.py
+         self.member.near.discard(peer)
++        holding = self.member.holding
++        sent, message = holding.unaccepted, holding.unaccepted_message
++        if sent is not None and message is not None and sent.receiver == peer:
++            holding.token = HeldToken(sent.state, holding.unaccepted_until)
++            holding.clear_unaccepted()
++            self.epoch.inner.undelivered(message)
+"""),
+        patched("""
+@@ recovery/keeper.py
+         sent, message = holding.unaccepted, holding.unaccepted_message
++        return
+"""),
+        patched("""
+@@ recovery/keeper.py
+-        if (state.epoch, state.hop) <= member.hop_seen:
++        if state.epoch != member.adopted:
+"""),
+    ]
 
 
 # -- 11: who gave up too late --------------------------------------------------------------------
@@ -539,18 +531,9 @@ def who_gave_up_too_late_is_let_in_and_leaves(make: Make) -> bool:
 
 
 def undone_11() -> list[Make]:
-    class DropsTheEntry(Layer):
-        def withdraw(self, client: int) -> bool:
-            could = super().withdraw(client)
-            self.leaving.pop(client, None)
-            self.withheld = [one for one in self.withheld if not is_entry(one, client)]
-            return could
-
-    return [DropsTheEntry]
-
-
-def is_entry(effect: Effect, client: int) -> bool:
-    return isinstance(effect, Enter) and effect.client == client
+    return [
+        mutant("forgets-who-gave-up"),
+    ]
 
 
 # -- 12 and 13: who takes part -------------------------------------------------------------------
@@ -624,39 +607,40 @@ def late(machines: Machines, node: int) -> None:
     machines.crash(node)
     machines.start(node)
     machines.run(LEASE)
-    assert machines.nodes[node].inner is not None
+    assert machines.nodes[node].epoch.inner is not None
 
 
 def undone_12() -> list[Make]:
-    class TakesPartAnyway(Layer):
-        def may_take_part(self, first: FirstLedger) -> bool:
-            return True
-
-    class DoesNotAskItsDisk(Layer):
-        def may_take_part(self, first: FirstLedger) -> bool:
-            named = [one.boot for one in first.participants if one.node == self.me]
-            return named[0] == self.boot if named else not self.fixed
-
-    return [TakesPartAnyway, DoesNotAskItsDisk]
+    return [
+        mutant("takes-part-in-any-life"),
+        patched("""
+@@ recovery/catching_up.py
+-        return not member.terms.closed and NO_EPOCH < member.remembered < first.epoch
++        return not member.terms.fixed
+"""),
+    ]
 
 
 def undone_13() -> list[Make]:
-    class OverlooksItsFormerLife(Layer):
-        def is_new_to(self, copy: Copy) -> bool:
-            return copy.ledger is not None
-
-    class TakesTokensThatItWasToldOf(Layer):
-        def present(self, hop: int) -> None:
-            seen = self.hop_seen
-            super().present(hop)
-            self.hop_seen = seen
-
-    class ComesUnnoticed(Layer):
-        def receive_hello(self, hello: Hello) -> None:
-            if not self.open:
-                super().receive_hello(hello)
-
-    return [OverlooksItsFormerLife, TakesTokensThatItWasToldOf, ComesUnnoticed]
+    return [
+        patched("""
+@@ recovery/catching_up.py
+-        if self.member.terms.closed or copy.ledger is None or epoch.proposer == me:
+-            return False
+-        return all(entry.node != me or entry.fence.epoch != epoch for entry in copy.ledger)
++        return copy.ledger is not None
+"""),
+        patched("""
+@@ recovery/catching_up.py
+-            member.hop_seen = (member.adopted, hop)
+"""),
+        patched("""
+@@ recovery/epoch.py
+         member, peer = self.member, hello.sender
++        if self.terms.open:
++            return
+"""),
+    ]
 
 
 # -- 14: reasons to propose ----------------------------------------------------------------------
@@ -691,25 +675,19 @@ def permits_given_back_to_nobody_are_missed(make: Make) -> bool:
 
 
 def undone_14() -> list[Make]:
-    class MissesNoParticipant(Pace):
-        def participant_reason(self, now: int) -> str:
-            return ""
-
-    class MissesNoPermits(Pace):
-        def lost_reason(self, now: int) -> str:
-            return ""
-
-    class First(Layer):
-        def __init__(self, me: int, out: list[Effect], terms: Terms) -> None:
-            super().__init__(me, out, terms)
-            self.pace = MissesNoParticipant(self)
-
-    class Second(Layer):
-        def __init__(self, me: int, out: list[Effect], terms: Terms) -> None:
-            super().__init__(me, out, terms)
-            self.pace = MissesNoPermits(self)
-
-    return [First, Second]
+    return [
+        patched("""
+@@ recovery/timers.py
+         first = self.member.first
++        return ""
+"""),
+        patched("""
+@@ recovery/timers.py
+         if self.minted_at < 0 or member.adopted != member.promised or member.first is None:
+             return ""  # whatever it is, the token may still do it
++        return ""
+"""),
+    ]
 
 
 # -- 17: grants to clients of other nodes --------------------------------------------------------
@@ -779,7 +757,7 @@ def a_late_node_takes_no_grant_of_a_former_life(make: Make) -> bool:
     machines.deliver(grant)
     machines.ask(1)
     machines.ask(2)
-    agree = not machines.at(0).disagrees() and not machines.overbooked()
+    agree = not machines.at(0).epoch.disagrees() and not machines.overbooked()
     return agree and machines.who() == [0, 1, 1] and len(machines.epochs()) == 1
 
 
@@ -830,57 +808,28 @@ def a_node_that_restarts_twice_is_served_where_the_token_stays(make: Make) -> bo
 
 
 def undone_17() -> list[Make]:
-    class LendsWithoutAnEntry(Layer):
-        def lend(self, message: Message) -> None:
-            super().lend(message)
-            assert self.token is not None
-            self.token.ledger = self.token.ledger[:-1]
-            self.token.free += message.lends()
-
-    class ForgetsTheWay(Layer):
-        def arrives_until(self, seal: Seal) -> int:
-            return self.now + seal.left
-
-    class TakesAGrantTwice(Layer):
-        def is_lent_to_us(self, seal: Seal, lent: Entry) -> bool:
-            new = super().is_lent_to_us(seal, lent)
-            self.taken = self.taken[:1]
-            return new
-
-    class TakesGrantsThatItWasToldOf(Layer):
-        def receive_copy(self, copy: Copy) -> None:
-            copy.grants = 0
-            super().receive_copy(copy)
-
-    class MissesNoGrant(Layer):
-        def is_lent_to_us(self, seal: Seal, lent: Entry) -> bool:
-            new = super().is_lent_to_us(seal, lent)
-            self.missed = False
-            return new
-
-    class WaitsForNoAnswer(Layer):
-        def lend(self, message: Message) -> None:
-            super().lend(message)
-            self.lent = {}
-
-    class ServesAfterAPromise(Layer):
-        def active(self) -> bool:
-            return self.inner is not None
-
-    class CountsFromTheHopAlone(Layer):
-        def receive_copy(self, copy: Copy) -> None:
-            copy.number = 0
-            super().receive_copy(copy)
-
     return [
-        LendsWithoutAnEntry,
-        ForgetsTheWay,
-        TakesAGrantTwice,
-        TakesGrantsThatItWasToldOf,
-        MissesNoGrant,
-        WaitsForNoAnswer,
-        ServesAfterAPromise,
-        CountsFromTheHopAlone,
+        mutant("lends-without-an-entry"),
+        mutant("forgets-the-way"),
+        patched("""
+@@ recovery/loans.py
+-        taken.append(number)
+"""),
+        patched("""
+@@ recovery/layer.py
+-            epoch.loans.begin_after(copy.grants)
+"""),
+        mutant("forgets-a-late-grant"),
+        patched("""
+@@ recovery/gate.py
+-        self.loans.lent[entry.fence] = member.now
+"""),
+        patched("""
+@@ recovery/epoch.py
+-        return self.inner is not None and same(self.member.adopted, self.member.promised)
++        return self.inner is not None
+"""),
+        mutant("numbers-by-the-hop-alone"),
     ]
 
 

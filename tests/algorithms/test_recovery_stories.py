@@ -27,7 +27,7 @@ several = pytest.mark.parametrize("inside", SEVERAL)
 def test_birth_is_a_restart_of_everybody_and_nobody_is_the_founder(inside: str) -> None:
     machines = Machines(inside)
     machines.change_epoch(0)
-    assert machines.nodes[0].proposal is None  # quiet: no word of ours counts yet
+    assert machines.nodes[0].member.proposal is None  # quiet: no word of ours counts yet
     machines.pass_time(WAIT)
     machines.change_epoch(0)
     assert machines.holders() == []  # no token was found: wait
@@ -119,7 +119,7 @@ def test_a_restarted_member_is_quiet_and_remembers_its_promise() -> None:
     machines.held_back = {"ASK"}
     machines.start(2)
     node, epoch = machines.nodes[2], Epoch(2, 1, 1)
-    assert node.promised == epoch
+    assert node.member.promised == epoch
     assert answers(machines, epoch) == []
     machines.now += WAIT
     assert answers(machines, Epoch(1, 0, 1)) == []  # lower than what the disk says
@@ -150,7 +150,7 @@ def test_a_late_answer_gives_a_lease_from_the_time_of_its_question(inside: str) 
     """Renewals are not numbered: each answer carries the time of what it answers."""
     machines = born(inside)
     node, epoch, then = machines.nodes[0], Epoch(1, 0, 1), machines.now
-    token = node.token
+    token = node.member.holding.token
     assert token is not None
     machines.cut(0)
     machines.pass_time(LEASE - POLL)
@@ -193,7 +193,7 @@ def test_a_request_that_comes_back_to_its_sender_asks_for_nothing_more() -> None
     assert len(machines.granted) == 2 and machines.holders() == [2] and machines.free() == 1
     late = direct.Request(2, 2, 1, 1, 1, 9, 900, 0, False)
     late.sender = 1
-    late.seal = Seal(node.adopted, node.boot)
+    late.seal = Seal(node.member.adopted, node.member.boot)
     machines.deliver(late)
     assert len(machines.granted) == 2 and machines.free() == 1
     machines.leave(0)
@@ -219,7 +219,7 @@ def test_what_others_say_is_handed_on_to_one_node_or_to_nobody(inside: str) -> N
     machines.leave(3)
     machines.ask(1)
     node = machines.at(3)  # which knows whom it gave the token to
-    over = Return(3, node.adopted, Fence(Epoch(1, 0, 1), 1), 0, 0, GRANTS)
+    over = Return(3, node.member.adopted, Fence(Epoch(1, 0, 1), 1), 0, 0, GRANTS)
     over.sender = 0
     node.receive(over)
     assert [type(effect) for effect in machines.out] == [Return]
@@ -248,7 +248,7 @@ def token_under_way(inside: str, size: int = 2, others: int = 2) -> Machines:
     machines = born(inside, size=size, others=others)
     machines.held_back = {"TOKEN"}
     machines.ask(size + others - 1)
-    assert machines.nodes[0].unaccepted is not None
+    assert machines.nodes[0].member.holding.unaccepted is not None
     return machines
 
 
@@ -269,8 +269,8 @@ def test_a_token_under_way_is_surrendered_to_one_of_two_changes_of_members(insid
     propose_change(machines, 0, add=3)
     machines.close(0)
     assert machines.holders() == [1]
-    assert machines.nodes[1].members == (0, 1, 2)
-    assert machines.nodes[0].members == (0, 1)
+    assert machines.nodes[1].member.members == (0, 1, 2)
+    assert machines.nodes[0].member.members == (0, 1)
     machines.run(5 * LEASE)
     assert machines.holders() == [1]
     machines.heal()
@@ -291,7 +291,7 @@ def test_a_token_under_way_that_only_its_sender_reported_to_a_proposer_that_died
     machines.crash(1)
     machines.change_epoch(2)
     assert machines.holders() == []
-    assert machines.nodes[2].proposal is not None
+    assert machines.nodes[2].member.proposal is not None
     machines.held_back = set()
     machines.pass_time(WAIT)
     assert machines.holders() == [3] and machines.who() == [3]
@@ -304,11 +304,11 @@ def test_a_token_under_way_that_only_its_senders_own_proposal_has_seen_is_surren
     machines = token_under_way(inside, size=3, others=1)
     machines.held_back = {"TOKEN", "PROMISE", "PROPOSE"}
     machines.propose(0)
-    assert machines.nodes[0].unaccepted is None
+    assert machines.nodes[0].member.holding.unaccepted is None
     machines.held_back = {"TOKEN"}
-    machines.nodes[1].highest = machines.nodes[0].promised
+    machines.nodes[1].member.highest = machines.nodes[0].member.promised
     machines.change_epoch(1)
-    assert machines.nodes[0].proposal is None
-    first = machines.nodes[1].first
+    assert machines.nodes[0].member.proposal is None
+    first = machines.nodes[1].member.first
     assert first is not None and first.before == Epoch(1, 0, 1)  # its token was found, and
-    assert machines.nodes[1].hop_seen == (first.epoch, 0)  # nothing is waited out
+    assert machines.nodes[1].member.hop_seen == (first.epoch, 0)  # nothing is waited out

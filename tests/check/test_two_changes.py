@@ -71,7 +71,7 @@ def times_counted(model: Crashing, world: World) -> int:
         if model.at(world, i).up:
             node = model.layers.make(i)
             node.thaw(model.at(world, i).state)
-            ledgers |= {node.first} if node.first is not None else set()
+            ledgers |= {node.member.first} if node.member.first is not None else set()
     for carried in model.mailboxes.messages[world.box]:
         if isinstance(carried.message, Ledger):
             ledgers.add(carried.message.first)

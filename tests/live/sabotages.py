@@ -20,13 +20,17 @@ from meshlock.algorithms.direct import Asked, DirectNode
 from meshlock.algorithms.interface import Effect, Keep, Lost
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.mutants.mutant import Mutant
-from meshlock.algorithms.recovery import layer, pace, quorum, reports
+from meshlock.algorithms.mutants.patches import PACKAGE, Patched
+from meshlock.algorithms.recovery import member, proposal, timers
 from meshlock.algorithms.recovery.autopilot import Autopilot
+from meshlock.algorithms.recovery.catching_up import CatchingUp
+from meshlock.algorithms.recovery.epoch import EpochState
+from meshlock.algorithms.recovery.keeper import TokenKeeper
+from meshlock.algorithms.recovery.layer import Layer
+from meshlock.algorithms.recovery.member import PoolMember
 from meshlock.algorithms.recovery.messages import Renew, Suggest
-from meshlock.algorithms.recovery.quorum import Quorum
+from meshlock.algorithms.recovery.proposal import Proposal
 from meshlock.algorithms.recovery.records import NEVER, NO_EPOCH, Change, Part
-from meshlock.algorithms.recovery.reports import Conclusions
-from meshlock.algorithms.recovery.state import Proposal
 from meshlock.live.interfaces import http, sessions
 from meshlock.live.interfaces.node import Node
 from meshlock.live.links.frames import Carry
@@ -42,7 +46,8 @@ from meshlock.live.pools.promises import Promised, Promises
 
 
 class Sabotage(NamedTuple):
-    """``test``: one that fails under it, where chaos and simulations do not notice it."""
+    """What is replaced by what: by a value, a mutant, or a patch of the recovery layer.
+    ``test``: one that fails under it, where chaos and simulations do not notice it."""
 
     name: str
     what: str
@@ -66,6 +71,8 @@ def sabotaged(sabotage: Sabotage) -> Iterator[None]:
         for place, name, instead in sabotage.patches:
             if isinstance(instead, Mutant):
                 instead = instead.algorithm.layer
+            elif isinstance(instead, str):
+                instead = Patched(sabotage.name, instead).module(f"{PACKAGE}.recovery.layer").Layer
             stack.enter_context(mock.patch.object(place, name, instead))
         yield
 
@@ -176,8 +183,8 @@ def receive_anything(self: LocalPool, sender: str, frame: Any) -> None:
 
 async def make_in_writing(self: Members, change: Change) -> None:
     """A change is called made as soon as it is in a ledger, whatever becomes of that."""
-    pace = self.node.pace
-    while not change.is_made(self.node.config):
+    pace = self.node.timers
+    while not change.is_made(self.node.member.config):
         pace.change = change
         self.set_time()
         self.sleep_until_due()
@@ -235,14 +242,15 @@ def fewer(names: tuple[int, ...]) -> int:
     return max(1, len(names) // 2)
 
 
-class AnswersForOldEpochs(layer.Layer):
+class AnswersForOldEpochs(Layer):
     def receive_renew(self, renew: Renew) -> None:
-        promised, self.promised = self.promised, min(self.promised, renew.epoch)
+        promised = self.member.promised
+        self.member.promised = min(promised, renew.epoch)
         super().receive_renew(renew)
-        self.promised = max(promised, self.promised)
+        self.member.promised = max(promised, self.member.promised)
 
 
-class NeverTells(layer.Layer):
+class NeverTells(Layer):
     """Leases run out, and nobody hears of it."""
 
     def expire(self) -> None:
@@ -251,47 +259,59 @@ class NeverTells(layer.Layer):
         self.out[before:] = [one for one in self.out[before:] if not isinstance(one, Lost)]
 
 
-def vote_though_forgetful(self: Quorum) -> bool:
-    return self.member and not self.quiet()
+def vote_though_forgetful(self: PoolMember) -> bool:
+    return self.is_member() and not self.quiet()
 
 
-def replace_nobody(self: Autopilot, now: int, gone_since: dict[int, int]) -> Change | None:
-    return honest_change(self, now, {})
+def count_all(self: Proposal) -> bool:
+    for node, report in self.reports.items():
+        self.reports[node] = report._replace(forgot=False)
+    return honest_may_close(self)
 
 
-def stay_alone(self: Autopilot, now: int, gone_since: dict[int, int]) -> Change | None:
+def replace_nobody(self: Autopilot, gone_since: dict[int, int], voters: list[int]) -> Change | None:
+    return honest_change(self, {}, voters)
+
+
+def stay_alone(self: Autopilot, gone_since: dict[int, int], voters: list[int]) -> Change | None:
     return None
 
 
 honest_change = Autopilot.change
-honest_receive_suggest = Quorum.receive_suggest
-honest_strike = layer.Layer.strike
+honest_may_close = Proposal.may_close
+honest_receive_suggest = CatchingUp.receive_suggest
+honest_strike = TokenKeeper.strike
 
 
-def ignore_higher_promises(self: Quorum, suggest: Suggest) -> None:
-    if suggest.epoch <= self.promised:
+def ignore_higher_promises(self: CatchingUp, suggest: Suggest) -> None:
+    if suggest.epoch <= self.member.promised:
         honest_receive_suggest(self, suggest)
 
 
-def strike_by_amount(self: layer.Layer, part: Part) -> None:
-    assert self.token is not None
-    left = max(0, self.token.left(part.fence) - part.permits)
+def strike_by_amount(self: TokenKeeper, part: Part) -> None:
+    token = self.member.holding.token
+    assert token is not None
+    left = max(0, token.left(part.fence) - part.permits)
     honest_strike(self, part._replace(left=left))
 
 
-def lease_by_two(self: Quorum) -> int:
+def lease_by_two(self: PoolMember) -> int:
     """Our own vote and one answer are enough, but for a new epoch."""
     if self.proposal is not None and not self.proposal.confirmed:
         return honest_leased_until(self)
-    stamps = [self.heard[member] for member in self.members if member in self.heard]
+    heard = self.holding.heard
+    stamps = [heard[one] for one in self.members if one in heard]
     return max(stamps, default=NEVER - self.terms.lease) + self.terms.lease
 
 
-def wait_out_half(self: layer.Layer, proposal: Proposal) -> bool:
-    return self.now >= proposal.closed_at + self.terms.wait // 2
+WAIT_OUT_HALF = """
+@@ recovery/epoch.py
+-        waited_out = member.now >= proposal.closed_at + self.terms.wait
++        waited_out = member.now >= proposal.closed_at + self.terms.wait // 2
+"""
 
 
-def speak_at_once(self: Quorum, boot: int, kept: Keep | None, floor: int = 0) -> None:
+def speak_at_once(self: PoolMember, boot: int, kept: Keep | None, floor: int) -> None:
     honest_restart(self, boot, kept, floor)
     if kept is not None:
         self.quiet_until = self.now
@@ -313,8 +333,8 @@ def forget_as_granted(self: DirectNode, node: int) -> bool:
 
 
 honest_forget = DirectNode.forget
-honest_leased_until = Quorum.leased_until
-honest_restart = Quorum.restart
+honest_leased_until = PoolMember.leased_until
+honest_restart = PoolMember.restart
 
 # -- agents --------------------------------------------------------------------------------------
 
@@ -338,12 +358,12 @@ AGENTS = [
     Sabotage(
         "one-answer-renews",
         "one answer renews a lease, so a minority renews forever",
-        [(Quorum, "leased_until", lease_by_two)],
+        [(PoolMember, "leased_until", lease_by_two)],
     ),
     Sabotage(
         "half-the-wait",
         "a new token is made after half the wait",
-        [(layer.Layer, "waited_out", wait_out_half)],
+        [(members, "Layer", WAIT_OUT_HALF)],
     ),
     Sabotage(
         "last-come-first-served",
@@ -359,7 +379,7 @@ AGENTS = [
     Sabotage(
         "no-quiet-with-a-disk",
         "a restarted node that has its disk has no quiet period",
-        [(Quorum, "restart", speak_at_once)],
+        [(PoolMember, "restart", speak_at_once)],
     ),
     Sabotage(
         "keeps-for-the-dead",
@@ -388,7 +408,7 @@ AGENTS = [
     Sabotage(
         "ready-with-a-quorum",
         "a pool whose token is dead is ready as soon as a quorum is back",
-        [(pace.Pace, "stalls", pace.Pace.is_blocked)],
+        [(timers.Timers, "stalls", timers.Timers.is_blocked)],
         "live/test_readiness.py::test_a_quorum_that_returns_is_ready_when_somebody_can_be_served",
     ),
 ]
@@ -551,25 +571,25 @@ ADAPTERS = [
     Sabotage(
         "asks-no-more",
         "a node whose request was struck out while it was unreachable does not ask again when told",
-        [(layer.Layer, "receive_forgotten", lambda self, message: None)],
+        [(EpochState, "receive_forgotten", lambda self, message: None)],
         "algorithms/test_recovery_pace.py::test_who_was_gone_without_noticing_is_told_to_ask_again",
     ),
     Sabotage(
         "knows-no-higher-promise",
         "members ignore that a node which is no member promised a higher epoch than theirs",
-        [(Quorum, "receive_suggest", ignore_higher_promises)],
+        [(CatchingUp, "receive_suggest", ignore_higher_promises)],
         "algorithms/test_recovery_pace.py::test_who_is_no_member_and_promised_to_the_dead_is_served_again",
     ),
     Sabotage(
         "waits-for-former-lives",
         "a node that is no member waits for an epoch that was proposed before a restart",
-        [(pace.Pace, "is_stranded", lambda self, now: False)],
+        [(timers.Timers, "is_stranded", lambda self, now: False)],
         "algorithms/test_recovery_pace.py::test_who_is_no_member_and_promised_to_a_former_life_is_served_again",
     ),
     Sabotage(
         "strikes-by-amount",
         "a part of a grant that comes back twice is struck out twice",
-        [(layer.Layer, "strike", strike_by_amount)],
+        [(TokenKeeper, "strike", strike_by_amount)],
         "algorithms/test_recovery_rules.py::test_the_story_of_the_rule_ends_well",
     ),
     Sabotage(
@@ -582,15 +602,15 @@ ADAPTERS = [
         "counts-who-forgot",
         "a member that has forgotten who the members are has a vote",
         [
-            (Quorum, "votes", vote_though_forgetful),
-            (Conclusions, "knows_members", lambda self, report: True),
+            (PoolMember, "votes", vote_though_forgetful),
+            (Proposal, "may_close", count_all),
         ],
         "algorithms/test_autopilot.py::test_who_forgot_does_not_help_a_minority_that_is_behind",
     ),
     Sabotage(
         "quorum-too-small",
         "two of five are a quorum",
-        [(place, "majority", fewer) for place in (pace, quorum, reports)],
+        [(place, "majority", fewer) for place in (timers, member, proposal)],
     ),
     Sabotage(
         "answers-for-old-epochs",

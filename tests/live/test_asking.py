@@ -227,7 +227,7 @@ def test_everybody_sees_who_holds_and_who_waits() -> None:
 def is_named(pool: Pool, label: str) -> bool:
     """Does the ledger here say so?"""
     assert pool._source.members is not None
-    token = pool._source.members.node.token
+    token = pool._source.members.node.member.holding.token
     return token is not None and any(one.label.endswith(label) for one in token.ledger)
 
 

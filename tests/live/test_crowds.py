@@ -15,7 +15,7 @@ import virtual
 from virtual import Network
 
 import meshlock
-from meshlock.algorithms.recovery.layer import AT_ONCE
+from meshlock.algorithms.recovery.epoch import AT_ONCE
 from meshlock.algorithms.recovery.messages import Copy, Promise
 from meshlock.algorithms.recovery.records import (
     Config,
@@ -116,9 +116,11 @@ def told(size: int, algorithm: str) -> tuple[float, float, int]:
         with Turns() as turns:
             came = await turns.counted(come)
             assert here.members is not None and there.members is not None
-            before = here.members.node.adopted
-            there.members.node.suggested_until = there.members.node.now + 3_000_000
-            while here.members.node.adopted == before or len(here.members.node.unasked):
+            before = here.members.node.member.adopted
+            there.members.node.member.suggested_until = there.members.node.now + 3_000_000
+            while here.members.node.member.adopted == before or len(
+                here.members.node.clients.unasked
+            ):
                 await asyncio.sleep(0.02)
             said = here.describe()
             assert said["queued"] == size and len(said["waiting"]) == min(size, MOST_LISTED)

@@ -35,7 +35,9 @@ def test_the_time_under_way_is_not_added_to_the_lease(held: int) -> None:
             grant = await here.acquire()
             if not held:
                 grant.release()
-            await eventually(lambda: there._source.members and there._source.members.node.inner)
+            await eventually(
+                lambda: there._source.members and there._source.members.node.epoch.inner
+            )
             wire.deafen()  # b hears nothing; what a sends comes later
             asked = clock.seconds()
             waiting = asyncio.ensure_future(deadline_of(there))

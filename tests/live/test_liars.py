@@ -301,8 +301,8 @@ class World:
         self.nodes = nodes
         self.m = nodes["m"]
         self.honest = [nodes[name] for name in "abc"]
-        self.epoch = self.layer(self.honest[0]).adopted.counter
-        self.before = {node.name: self.layer(node).config.members for node in self.honest}
+        self.epoch = self.layer(self.honest[0]).member.adopted.counter
+        self.before = {node.name: self.layer(node).member.config.members for node in self.honest}
 
     def layer(self, node: Node) -> Layer:
         members = node.pools["docks"].members
@@ -314,7 +314,7 @@ class World:
 
     def ahead(self, name: str = "m", by: int = 1) -> Epoch:
         """An epoch that nobody has proposed."""
-        counter = max(self.layer(node).promised.counter for node in self.honest)
+        counter = max(self.layer(node).member.promised.counter for node in self.honest)
         return Epoch(counter + by, self.number(name), self.nodes[name].boot)
 
     def tells(self, *messages: Message) -> None:
@@ -336,7 +336,7 @@ class World:
             async with node.pool("docks").acquire(timeout=LIMIT):
                 pass
         for node in self.honest:
-            assert self.layer(node).config.members == self.before[node.name]
+            assert self.layer(node).member.config.members == self.before[node.name]
             assert not node.mesh.failures.counts
 
 
@@ -370,7 +370,7 @@ async def world(
             there = nodes[name].pools["docks"].members
             assert there is not None
             layer = there.node
-            await eventually(lambda layer=layer: len(layer.members) == len(members))
+            await eventually(lambda layer=layer: len(layer.member.members) == len(members))
             async with nodes[name].pool("docks").acquire(timeout=LIMIT):
                 pass
         m = nodes["m"].pool("docks")
@@ -387,7 +387,7 @@ class Lie(NamedTuple):
 
 
 def begun(world: World, by: str = "m", **other: Any) -> Any:
-    first = world.layer(world.m).first
+    first = world.layer(world.m).member.first
     assert first is not None
     epoch = world.ahead(by)
     config = first.config._replace(epoch=epoch, members=(world.number("m"),))
@@ -395,7 +395,7 @@ def begun(world: World, by: str = "m", **other: Any) -> Any:
 
 
 def config(world: World) -> Any:
-    return world.layer(world.m).config
+    return world.layer(world.m).member.config
 
 
 FAR = 2**30 - 2
@@ -418,13 +418,15 @@ LIES = {
         lambda w: Copy(0, begun(w, "b"), None, GRANTS, 0, 0, 0), False
     ),
     "another beginning": Lie(
-        lambda w: Copy(0, begun(w)._replace(epoch=w.layer(w.m).adopted), None, GRANTS, 0, 0, 0)
+        lambda w: Copy(
+            0, begun(w)._replace(epoch=w.layer(w.m).member.adopted), None, GRANTS, 0, 0, 0
+        )
     ),
     "another configuration": Lie(lambda w: Refuse(0, config(w)._replace(lease=7))),
     "the restart of a member": Lie(lambda w: AskLedger(0, w.number("a"), 77, GRANTS)),
-    "an answer to come": Lie(lambda w: Confirm(0, w.layer(w.m).adopted, 1, 2**60, 1)),
-    "a token that arrived": Lie(lambda w: Accepted(0, w.layer(w.m).adopted, 1), False),
-    "lost permits": Lie(lambda w: Suggest(0, w.layer(w.m).promised, 99, True), False),
+    "an answer to come": Lie(lambda w: Confirm(0, w.layer(w.m).member.adopted, 1, 2**60, 1)),
+    "a token that arrived": Lie(lambda w: Accepted(0, w.layer(w.m).member.adopted, 1), False),
+    "lost permits": Lie(lambda w: Suggest(0, w.layer(w.m).member.promised, 99, True), False),
     "a promise of a higher epoch": Lie(lambda w: Suggest(0, w.ahead("b"), 99, False), False),
     "a promise of the last epoch": Lie(
         lambda w: Suggest(0, w.ahead()._replace(counter=FAR), 99, False)
@@ -438,15 +440,15 @@ def test_whoever_is_no_member_neither_ends_a_pool_nor_stops_it(
 ) -> None:
     async def story(network: virtual.Network) -> None:
         async with world(certificates) as w:
-            before, epoch = w.refused(), w.layer(w.honest[0]).adopted
+            before, epoch = w.refused(), w.layer(w.honest[0]).member.adopted
             for _ in range(20):
                 w.tells(LIES[lie].says(w))
                 await a_while(0.2)
                 if LIES[lie].counted:
                     assert w.refused() >= before + 3
             await w.serves()
-            assert w.layer(w.honest[0]).adopted.counter <= epoch.counter + 2
-            assert w.layer(w.honest[0]).highest.counter < epoch.counter + 30
+            assert w.layer(w.honest[0]).member.adopted.counter <= epoch.counter + 2
+            assert w.layer(w.honest[0]).member.highest.counter < epoch.counter + 30
 
     virtual.run(story)
 
@@ -518,14 +520,14 @@ def test_it_cannot_give_back_what_others_hold(algorithm: str, certificates: Path
         async with world(certificates, algorithm=algorithm) as w:
             a, b, c = w.honest
             grant = await a.pool("docks").acquire(timeout=LIMIT)
-            before = w.layer(b).adopted
+            before = w.layer(b).member.adopted
             propose(b)
-            await eventually(lambda: all(w.layer(one).adopted > before for one in w.honest))
-            await eventually(lambda: w.layer(b).proposal is None)
-            [fence] = w.layer(b).stand_ins
+            await eventually(lambda: all(w.layer(one).member.adopted > before for one in w.honest))
+            await eventually(lambda: w.layer(b).member.proposal is None)
+            [fence] = w.layer(b).epoch.stand_ins
             refusals = refused(b)
             for who in ("a", "m"):
-                epoch = w.layer(b).adopted
+                epoch = w.layer(b).member.adopted
                 w.tells(Return(0, epoch, fence, 0, w.number(who), GRANTS))
             await eventually(lambda: refused(b) == refusals + 2)
             assert refused(a) >= 2
@@ -549,13 +551,13 @@ def test_what_it_reports_cannot_make_a_second_permit(
             liar = w.layer(w.m)
             grant = await a.pool("docks").acquire(timeout=LIMIT)
 
-            def lies(epoch: Epoch) -> Report:
-                report = truth(epoch)
-                told.append(epoch)
-                state = TokenState(liar.adopted, 10**6, 1, (), 0)
+            def lies() -> Report:
+                report = truth()
+                told.append(liar.member.promised)
+                state = TokenState(liar.member.adopted, 10**6, 1, (), 0)
                 sent = Unaccepted(state, w.number("b"), b.boot)
                 high = w.ahead()
-                entry = Entry(w.number("m"), Fence(liar.adopted, 77), 1, False, (), "")
+                entry = Entry(w.number("m"), Fence(liar.member.adopted, 77), 1, False, (), "")
                 changed: dict[str, Any] = {
                     "token": {"token": state},
                     "sent": {"unaccepted": sent},
@@ -568,16 +570,16 @@ def test_what_it_reports_cannot_make_a_second_permit(
                 return report._replace(**changed)
 
             told: list[Epoch] = []
-            truth = liar.promise
-            liar.promise = lies  # type: ignore[method-assign]
+            truth = liar.member.report
+            liar.member.report = lies  # type: ignore[method-assign]
             if holder == "dead":
                 a.pools["docks"].pull()
                 network.kill(c.mesh)
                 await c.vanish()
                 w.honest = [a, b]
-            before = w.layer(b).adopted
+            before = w.layer(b).member.adopted
             propose(b)
-            await eventually(lambda: all(w.layer(one).adopted > before for one in w.honest))
+            await eventually(lambda: all(w.layer(one).member.adopted > before for one in w.honest))
             await nobody_gets_a_permit(b, grant)
             assert told and not w.m.mesh.failures.counts
             grant.release()
@@ -637,13 +639,13 @@ NOR_MEMBERS = [
 def test_what_a_member_cannot_say_either(lie: str, certificates: Path) -> None:
     async def story(network: virtual.Network) -> None:
         async with world(certificates, members="abcm") as w:
-            before, epoch = w.refused(), w.layer(w.honest[0]).adopted
+            before, epoch = w.refused(), w.layer(w.honest[0]).member.adopted
             for _ in range(20):
                 w.tells(LIES[lie].says(w))
                 await a_while(0.2)
                 assert w.refused() >= before + 3
             await w.serves()
-            assert w.layer(w.honest[0]).adopted.counter <= epoch.counter + 2
+            assert w.layer(w.honest[0]).member.adopted.counter <= epoch.counter + 2
 
     virtual.run(story)
 
@@ -656,16 +658,16 @@ def test_a_token_that_cannot_be_is_not_taken(certificates: Path) -> None:
             a, b, _ = w.honest
             layer = w.layer(w.m)
             grant = await w.m.pool("docks").acquire(timeout=LIMIT)
-            give, told = layer.give, []
+            give, told = layer.epoch.keeper.give, []
 
             def lies(message: Message) -> None:
-                token = layer.token
+                token = layer.member.holding.token
                 assert token is not None
                 token.free += 5
                 told.append(message)
                 give(message)
 
-            layer.give = lies  # type: ignore[method-assign]
+            layer.epoch.keeper.give = lies  # type: ignore[method-assign]
             asked = asyncio.ensure_future(a.pool("docks").acquire(timeout=LIMIT).__aenter__())
             grant.release()
             mine = await asked
@@ -688,7 +690,7 @@ def test_it_cannot_release_what_others_hold(how: str, algorithm: str, certificat
             a, b, c = w.honest
             async with c.pool("docks").acquire(timeout=LIMIT):
                 grant = await a.pool("docks").acquire(2, timeout=LIMIT)
-            before = w.layer(b).adopted
+            before = w.layer(b).member.adopted
             if how == "kept":
                 propose(b)
             if how == "lapsing":
@@ -697,25 +699,35 @@ def test_it_cannot_release_what_others_hold(how: str, algorithm: str, certificat
                 network.kill(a.mesh)
                 w.honest = [b, c]
             if how != "granted":
-                await eventually(lambda: all(w.layer(one).adopted > before for one in w.honest))
+                await eventually(
+                    lambda: all(w.layer(one).member.adopted > before for one in w.honest)
+                )
             async with c.pool("docks").acquire(timeout=LIMIT):
                 pass
             await eventually(lambda: len(ledger(w)) == 1)
-            [at] = [one for one in (b, c) if w.layer(one).token is not None]
+            [at] = [one for one in (b, c) if w.layer(one).member.holding.token is not None]
             layer, docks = w.layer(at), w.m.pools["docks"]
-            assert layer.token is not None and layer.inner is not None
-            [entry] = layer.token.ledger
+            assert layer.member.holding.token is not None and layer.epoch.inner is not None
+            [entry] = layer.member.holding.token.ledger
             assert entry.lapsing == (how == "lapsing")
-            refusals, free = refused(at), layer.token.free
-            fields = (layer.inner.altitude(), 9, 2) if algorithm == "jiang" else (2, 0)
+            refusals, free = refused(at), layer.member.holding.token.free
+            fields = (layer.epoch.inner.altitude(), 9, 2) if algorithm == "jiang" else (2, 0)
             for proofs in ((), (bytes(16),), (b"",)):
-                sealed = (layer.adopted, at.boot, None, 0, ((entry.fence, 0, 2),), None, proofs)
+                sealed = (
+                    layer.member.adopted,
+                    at.boot,
+                    None,
+                    0,
+                    ((entry.fence, 0, 2),),
+                    None,
+                    proofs,
+                )
                 payload = msgspec.msgpack.encode((sealed, *fields))
                 what = Content("docks", docks.identity, "RELEASE", payload)
                 w.m.mesh.router.send(at.name, what)
                 w.m.mesh.flush()
             await eventually(lambda: refused(at) == refusals + 3)
-            assert layer.token.free == free == 1
+            assert layer.member.holding.token.free == free == 1
             if how != "lapsing":
                 with pytest.raises(TimeoutError):
                     await b.pool("docks").acquire(2, timeout=9.0)
@@ -737,39 +749,54 @@ def test_it_cannot_release_what_others_hold_when_the_token_has_moved_on(
         async with world(certificates, **moving) as w:
             a, b, c = w.honest
             mine = await c.pool("docks").acquire(timeout=LIMIT)
-            while w.layer(c).token.grants % 2 == 1:  # the next but one takes the token along
+            while (
+                w.layer(c).member.holding.token.grants % 2 == 1
+            ):  # the next but one takes the token along
                 mine.release()
                 mine = await c.pool("docks").acquire(timeout=LIMIT)
-            before, refusals = w.layer(a).adopted, w.refused()
+            before, refusals = w.layer(a).member.adopted, w.refused()
             grant = await a.pool("docks").acquire(timeout=LIMIT, label="of a")
-            assert w.layer(c).token is not None
+            assert w.layer(c).member.holding.token is not None
             other = await b.pool("docks").acquire(timeout=LIMIT)
             layer, docks = w.layer(b), w.m.pools["docks"]
-            assert layer.token is not None and len(layer.token.ledger) == 3
-            [entry] = [one for one in layer.token.ledger if one.node == w.number("a")]
+            assert (
+                layer.member.holding.token is not None
+                and len(layer.member.holding.token.ledger) == 3
+            )
+            [entry] = [
+                one for one in layer.member.holding.token.ledger if one.node == w.number("a")
+            ]
             assert labels.read(entry.label)[2] == "of a"
             for proofs in ((), (bytes(16),), (b"",)):
-                sealed = (layer.adopted, b.boot, None, 0, ((entry.fence, 0, 1),), None, proofs)
+                sealed = (
+                    layer.member.adopted,
+                    b.boot,
+                    None,
+                    0,
+                    ((entry.fence, 0, 1),),
+                    None,
+                    proofs,
+                )
                 payload = msgspec.msgpack.encode((sealed, 1, 0))
                 what = Content("docks", docks.identity, "RELEASE", payload)
                 w.m.mesh.router.send(b.name, what)
                 w.m.mesh.flush()
             await eventually(lambda: w.refused() == refusals + 3)
-            assert grant.held and entry in layer.token.ledger
-            assert w.layer(a).inner.pointer == w.number("c")
+            assert grant.held and entry in layer.member.holding.token.ledger
+            assert w.layer(a).epoch.inner.pointer == w.number("c")
             grant.release()
-            await eventually(lambda: entry not in layer.token.ledger)
+            await eventually(lambda: entry not in layer.member.holding.token.ledger)
             mine.release()
             other.release()
             await w.serves()
-            assert w.layer(a).adopted == before and w.refused() == refusals + 3
+            assert w.layer(a).member.adopted == before and w.refused() == refusals + 3
 
     virtual.run(story)
 
 
 def ledger(w: World) -> tuple[Entry, ...]:
     """Of the token, if an honest node has it."""
-    tokens = [w.layer(node).token for node in w.honest]
+    tokens = [w.layer(node).member.holding.token for node in w.honest]
     return next((token.ledger for token in tokens if token is not None), ())
 
 
@@ -783,8 +810,8 @@ async def lent(certificates: Path) -> AsyncIterator[tuple[World, Grant, Fence]]:
         a, _, c = w.honest
         async with c.pool("docks").acquire(timeout=LIMIT):
             grant = await a.pool("docks").acquire(timeout=LIMIT, label="of a")
-            assert w.layer(c).token is not None
-            [fence] = w.layer(a).grants
+            assert w.layer(c).member.holding.token is not None
+            [fence] = w.layer(a).member.grants
             yield w, grant, fence
             grant.release()
         await w.serves()
@@ -794,7 +821,7 @@ def grant_of(w: World, **other: Any) -> tuple[Message, Seal]:
     """A GRANT as m would make it to a, if it had the token."""
     a, mine = w.honest[0], w.layer(w.m)
     about: dict[str, Any] = {
-        "hop": w.layer(a).holder_hop + 1,
+        "hop": w.layer(a).member.holding.holder_hop + 1,
         "count": 2,
         "grants": 50,
         "left": 10**6,
@@ -802,17 +829,19 @@ def grant_of(w: World, **other: Any) -> tuple[Message, Seal]:
         "permits": 2,
         "slots": (),
         "number": 50,
-        "epoch": mine.adopted,
+        "epoch": mine.member.adopted,
         "state": None,
         "returned": (),
         **other,
     }
     fence = Fence(about["epoch"], about["number"])
     entry = Entry(about["node"], fence, about["permits"], False, about["slots"], "")
-    inner = w.layer(a).inner
+    inner = w.layer(a).epoch.inner
     assert isinstance(inner, direct.DirectNode)
     message = direct.Grant(0, inner.numbers[0], about["count"], about["grants"], about["hop"])
-    seal = Seal(mine.adopted, ANY_BOOT, about["state"], about["left"], about["returned"], entry)
+    seal = Seal(
+        mine.member.adopted, ANY_BOOT, about["state"], about["left"], about["returned"], entry
+    )
     seal.proofs = tuple([b""] * len(about["returned"]))
     return message, seal
 
@@ -830,7 +859,7 @@ def says_to_a(w: World, message: Message, seal: Seal | None) -> None:
 GRANTED: dict[str, tuple[str, Callable[[World], dict[str, Any]]]] = {
     "where the token is not": (
         "its sender does not have the token",
-        lambda w: {"hop": w.layer(w.honest[0]).holder_hop},
+        lambda w: {"hop": w.layer(w.honest[0]).member.holding.holder_hop},
     ),
     "where it was": ("its sender does not have the token", lambda w: {"hop": 0}),
     "more than there are": (
@@ -847,7 +876,7 @@ GRANTED: dict[str, tuple[str, Callable[[World], dict[str, Any]]]] = {
     "too far from here": ("its counters are out of range", lambda w: {"hop": 2**53 - 1}),
     "and returns": (
         "it carries more than a grant",
-        lambda w: {"returned": (Part(Fence(w.layer(w.m).adopted, 7), 0, 1),)},
+        lambda w: {"returned": (Part(Fence(w.layer(w.m).member.adopted, 7), 0, 1),)},
     ),
 }
 
@@ -863,13 +892,13 @@ def test_a_grant_that_cannot_be_is_refused(
             a = w.honest[0]
             wish = asyncio.ensure_future(a.pool("docks").acquire(2, timeout=LIMIT).__aenter__())
             await a_while(0.1)
-            before, epoch = refused(a), w.layer(a).adopted
+            before, epoch = refused(a), w.layer(a).member.adopted
             if lie == "where it was":
-                assert w.layer(a).holder_hop > 0
+                assert w.layer(a).member.holding.holder_hop > 0
             says_to_a(w, *grant_of(w, **GRANTED[lie][1](w)))
             await eventually(lambda: refused(a) == before + 1)
-            assert list(w.layer(a).grants) == [fence] and grant.held and not wish.done()
-            assert not w.layer(a).missed and w.layer(a).adopted == epoch
+            assert list(w.layer(a).member.grants) == [fence] and grant.held and not wish.done()
+            assert not w.layer(a).epoch.loans.missed and w.layer(a).member.adopted == epoch
             grant.release()
             (await wish).release()
 
@@ -883,15 +912,15 @@ def test_who_says_that_it_has_the_token_since_is_believed(certificates: Path) ->
 
     async def story(network: virtual.Network) -> None:
         async with lent(certificates) as (w, grant, _):
-            a, epoch = w.honest[0], w.layer(w.honest[0]).adopted
+            a, epoch = w.honest[0], w.layer(w.honest[0]).member.adopted
             wish = asyncio.ensure_future(a.pool("docks").acquire(2, timeout=LIMIT).__aenter__())
             await a_while(0.1)
             says_to_a(w, *grant_of(w))
             believed = await wish
-            assert grant.held and believed.held and w.layer(a).adopted == epoch
+            assert grant.held and believed.held and w.layer(a).member.adopted == epoch
             believed.release()
             propose(w.honest[1])
-            await eventually(lambda: all(w.layer(one).adopted > epoch for one in w.honest))
+            await eventually(lambda: all(w.layer(one).member.adopted > epoch for one in w.honest))
             assert grant.held
 
     virtual.run(story)
@@ -911,7 +940,7 @@ def test_no_other_message_brings_a_grant(certificates: Path) -> None:
             says_to_a(w, request, seal)
             says_to_a(w, message, Seal(seal.epoch, ANY_BOOT))
             await eventually(lambda: refused(a) == refusals + 3)
-            assert list(w.layer(a).grants) == [fence] and grant.held
+            assert list(w.layer(a).member.grants) == [fence] and grant.held
 
     virtual.run(story)
 
@@ -920,18 +949,18 @@ def test_grants_that_came_too_late_are_no_reason_for_ever_new_epochs(certificate
     async def story(network: virtual.Network) -> None:
         async with world(certificates, algorithm="direct", permits=3) as w:
             a = w.honest[0]
-            before, began = w.layer(a).adopted.counter, w.m.mesh.time()
+            before, began = w.layer(a).member.adopted.counter, w.m.mesh.time()
             while w.m.mesh.time() - began < 4 * LEASE:
-                says_to_a(w, *grant_of(w, left=0, epoch=w.layer(w.m).adopted))
+                says_to_a(w, *grant_of(w, left=0, epoch=w.layer(w.m).member.adopted))
                 await a_while(0.1)
-            assert w.layer(a).adopted.counter <= before + 2
+            assert w.layer(a).member.adopted.counter <= before + 2
             await w.serves()
 
     virtual.run(story)
 
 
 def acknowledged(what: str, w: World, fence: Fence) -> Received:
-    epoch, note = w.layer(w.m).adopted, labels.note(3, "m was here")
+    epoch, note = w.layer(w.m).member.adopted, labels.note(3, "m was here")
     received = {
         "of another node": ((fence, note),),
         "too many": tuple([(Fence(epoch, 50 + one), note) for one in range(10)]),
@@ -956,14 +985,14 @@ def test_who_acknowledges_speaks_of_its_own_grants_and_shortly(
     async def story(network: virtual.Network) -> None:
         async with lent(certificates) as (w, _, fence):
             c = w.honest[2]
-            await eventually(lambda: not w.layer(c).lent)
+            await eventually(lambda: not w.layer(c).epoch.loans.lent)
             before, refusals = ledger(w), refused(c)
-            w.layer(c).lent[fence] = w.layer(c).now  # as if it were under way
+            w.layer(c).epoch.loans.lent[fence] = w.layer(c).now  # as if it were under way
             w.tells(acknowledged(what, w, fence))
             await eventually(lambda: refused(c) == refusals + 1)
-            assert ledger(w) == before and fence in w.layer(c).lent
+            assert ledger(w) == before and fence in w.layer(c).epoch.loans.lent
             assert [labels.read(one.label)[2] for one in before if one.fence == fence] == ["of a"]
-            del w.layer(c).lent[fence]
+            del w.layer(c).epoch.loans.lent[fence]
 
     virtual.run(story)
 
@@ -977,16 +1006,16 @@ def test_what_it_says_of_its_own_grant_does_not_keep_others_from_theirs(
         async with lent(certificates) as (w, grant, fence):
             c = w.honest[2]
             mine = await w.m.pool("docks").acquire(timeout=LIMIT, label="of m")
-            [own] = w.layer(w.m).grants
+            [own] = w.layer(w.m).member.grants
             refusals = w.refused()
-            w.tells(Received(0, w.layer(w.m).adopted, ((own, labels.note(3, "changed")),)))
+            w.tells(Received(0, w.layer(w.m).member.adopted, ((own, labels.note(3, "changed")),)))
             await eventually(lambda: any("changed" in one.label for one in ledger(w)))
             assert {one.fence for one in ledger(w)} > {own, fence}
             mine.release()
             await eventually(lambda: own not in {one.fence for one in ledger(w)})
             grant.release()
             await eventually(lambda: fence not in {one.fence for one in ledger(w)})
-            assert w.layer(c).adopted.counter <= w.epoch + 2 and w.refused() == refusals
+            assert w.layer(c).member.adopted.counter <= w.epoch + 2 and w.refused() == refusals
 
     virtual.run(story)
 
@@ -1015,7 +1044,7 @@ def test_what_is_released_in_parts_and_from_afar_comes_back(
                     pass
             await w.serves()
             assert w.refused() == 0
-            assert w.layer(a).adopted.counter <= w.epoch + 2
+            assert w.layer(a).member.adopted.counter <= w.epoch + 2
 
     virtual.run(story)
 
@@ -1128,7 +1157,7 @@ def test_what_comes_before_its_epoch_is_bounded_in_bytes(certificates: Path) -> 
             await eventually(lambda: refused(a) > 0)
             stored = a.mesh.stored
             assert 0 < stored.total <= STORED_OF_EACH
-            assert len(payload) * len(w.layer(a).early) <= STORED_OF_EACH
+            assert len(payload) * len(w.layer(a).epoch.early) <= STORED_OF_EACH
             await w.serves()
 
     virtual.run(story)
@@ -1156,7 +1185,7 @@ def test_tokens_before_their_epoch_are_not_kept(certificates: Path) -> None:
             w.m.mesh.router.send("a", what)
             w.m.mesh.flush()
             await eventually(lambda: "TOKEN of m" in heard)
-            assert w.layer(a).early == [] and a.mesh.stored.total == 0
+            assert w.layer(a).epoch.early == [] and a.mesh.stored.total == 0
             await w.serves()
 
     virtual.run(story)
@@ -1171,7 +1200,7 @@ def test_fences_and_farewells_that_never_were_take_no_room(certificates: Path) -
                 returns = tuple(
                     Part(Fence(w.ahead(by=7), number * 100 + one), 0, 1) for one in range(100)
                 )
-                seal = Seal(layer.adopted, a.boot, None, 0, returns)
+                seal = Seal(layer.member.adopted, a.boot, None, 0, returns)
                 kind = next(one for one in docks.shapes.values() if one.name == "RELEASE")
                 sealed = (seal.epoch, seal.boot, None, 0, returns, None, ())
                 payload = msgspec.msgpack.encode((sealed, *[1] * len(kind.names)))
@@ -1179,7 +1208,7 @@ def test_fences_and_farewells_that_never_were_take_no_room(certificates: Path) -
                 docks.say("a", PULL)
             docks.mesh.flush()
             await eventually(lambda: refused(a) >= 200)
-            assert len(layer.pending) <= 2 and len(a.pools["docks"].clients) <= 1
+            assert len(layer.epoch.keeper.pending) <= 2 and len(a.pools["docks"].clients) <= 1
             await w.serves()
 
     virtual.run(story)

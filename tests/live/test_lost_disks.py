@@ -200,5 +200,5 @@ def core(node: Node) -> Any:
 
 
 def votes(node: Node) -> bool:
-    found: bool = core(node).votes()
+    found: bool = core(node).member.votes()
     return found

@@ -46,15 +46,20 @@ def test_all_who_ask_alike_enter_alike_often_and_no_epoch_ends(hold: float) -> N
             for node in nodes:
                 async with node.pool("docks").acquire(timeout=LIMIT):
                     pass
-            epoch = layer(nodes[0]).adopted
-            before = max(layer(node).holder_hop for node in nodes)
+            epoch = layer(nodes[0]).member.adopted
+            before = max(layer(node).member.holding.holder_hop for node in nodes)
             most = 30 * REST
             await asyncio.gather(*[work(node, most) for node in nodes])
-            assert all(layer(node).adopted == epoch for node in nodes)
-            assert max(layer(node).holder_hop for node in nodes) >= before + 20
+            assert all(layer(node).member.adopted == epoch for node in nodes)
+            assert max(layer(node).member.holding.holder_hop for node in nodes) >= before + 20
             assert [node.status()["refused"] for node in nodes] == [0] * 5
-            held = [layer(node) for node in nodes if layer(node).token is not None]
-            await eventually(lambda: held[0].token is None or held[0].token.free == PERMITS)
+            held = [layer(node) for node in nodes if layer(node).member.holding.token is not None]
+            await eventually(
+                lambda: (
+                    held[0].member.holding.token is None
+                    or held[0].member.holding.token.free == PERMITS
+                )
+            )
 
     virtual.run(story, slowest=HOP)
     assert min(entries.values()) >= 0.9 * max(entries.values()), entries

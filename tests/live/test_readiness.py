@@ -36,13 +36,17 @@ def test_a_quorum_that_returns_is_ready_when_somebody_can_be_served(
         await a_while(away)
         assert all(unready(pool(node)) for node in world.nodes.values())
         if dies:
-            held = [name for name, node in world.nodes.items() if core(node).token is not None]
+            held = [
+                name
+                for name, node in world.nodes.items()
+                if core(node).member.holding.token is not None
+            ]
             await world.kill(held[0])
         before = sum(map(len, world.granted.values()))
         for wire in wires:
             wire.heal()
         while sum(map(len, world.granted.values())) == before:
-            if not any(core(node).usable() for node in world.nodes.values()):
+            if not any(core(node).member.usable() for node in world.nodes.values()):
                 for name, node in world.nodes.items():
                     assert unready(pool(node)), f"{name} says that it is ready"
             await a_while(LEASE / 1000)

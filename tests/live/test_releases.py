@@ -81,7 +81,7 @@ def test_a_lease_that_ends_right_after_a_release_is_not_lost() -> None:
             members = docks._source.members
             assert members is not None
             grant.release()
-            for held in members.node.grants.values():
+            for held in members.node.member.grants.values():
                 held.until = 0
             members.wake()
             await eventually(lambda: not docks._source.clients)

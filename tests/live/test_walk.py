@@ -44,7 +44,7 @@ MOMENTS: list[Any] = [
     Grant.__init__,
 ]
 MOST = 12
-MOST_ENTERED = 27
+MOST_ENTERED = 31
 """Files of which any function is called between the request and its grant: no more than that."""
 
 

@@ -146,7 +146,7 @@ class Chaos:
         found = [pool.members for name in NAMES if (pool := self.pool(name)) is not None]
         if not found:
             return []
-        latest = max(found, key=lambda members: members.node.config.epoch)
+        latest = max(found, key=lambda members: members.node.member.config.epoch)
         return latest.names()
 
     def reached(self, name: str) -> list[int]:

@@ -33,7 +33,6 @@ from unittest import mock
 from meshlock.algorithms.interface import Message
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import BEST_EFFORT, Promise, carrier
-from meshlock.algorithms.recovery.quorum import Quorum
 from meshlock.errors import Refused
 from meshlock.live.machine import clock
 from meshlock.live.pools.pool import LocalPool
@@ -348,7 +347,7 @@ class Faults:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Have what pools send seen, lost and late; disks full; and epochs closed in haste."""
-        carry, write, receive = LocalPool.carry, Promises.write, Quorum.receive_promise
+        carry, write, receive = LocalPool.carry, Promises.write, Layer.receive_promise
         random, loop = self.random, self.run.network.loop
         self.run.network.disk = lambda: random.choice(self.disks)
 
@@ -383,6 +382,6 @@ class Faults:
 
         patches = [(LocalPool, "carry", sending), (Promises, "write", writing)]
         with ExitStack() as stack:
-            for place, name, instead in [*patches, (Quorum, "receive_promise", receiving)]:
+            for place, name, instead in [*patches, (Layer, "receive_promise", receiving)]:
                 stack.enter_context(mock.patch.object(place, name, instead))
             yield

@@ -46,7 +46,7 @@ def test_k_changes_while_nodes_crash(algorithm: str, tmp_path: Path) -> None:
         run = prepared(trace, **given, **{"permits-change": "40:2,80:5,120:3"})
         finished(run)
     assert run.figures()["permits"] == 3
-    assert {layer.config.permits for layer in run.lives.layers} == {3}
+    assert {layer.member.config.permits for layer in run.lives.layers} == {3}
     verdict = Audit(Trace(path))
     assert verdict.monitor.violated == {} and verdict.monitor.permits == 3
 

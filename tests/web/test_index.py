@@ -162,7 +162,7 @@ def test_the_lines_that_ran_in_a_step_are_found_forwards_and_backwards(trace):
 def test_nodes_that_recover_show_their_own_handlers():
     shown = handlers("jiang", leased=True)
     files = {part["file"] for parts in shown.values() for part in parts}
-    assert files >= {"layer.py", "pace.py", "jiang.py"}
+    assert files >= {"layer.py", "member.py", "epoch.py", "jiang.py"}
     assert [part["name"] for part in shown["deliver RENEW"]] == ["receive_renew", "receive"]
     assert shown["deliver TOKEN"] == handlers("jiang")["deliver TOKEN"]
     assert shown["timer"][0]["name"] == "wake"

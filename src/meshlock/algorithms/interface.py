@@ -9,9 +9,8 @@ paper is a state here.
 Whoever runs the node (simulator, checker, live adapter) gives it the list ``out``,
 calls one handler, and then carries out what the list holds, in order.
 
-Time, crashes and disks concern only nodes whose permits are under leases
-(:class:`Leased`, see :mod:`meshlock.algorithms.recovery.layer`): plain algorithms neither use
-nor pay for them.
+Time, crashes and disks concern only nodes whose permits are under leases, which have a layer around
+them (:mod:`meshlock.algorithms.recovery.layer`): plain algorithms neither use nor pay for them.
 """
 
 from __future__ import annotations
@@ -336,40 +335,6 @@ class Node:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Leased(Node):
-    """A node whose permits are under leases, so that it may crash: it needs a clock and a disk.
-
-    The runner sets ``now`` to the node's own clock before every call, a whole number in any unit,
-    and keeps ``unreachable`` up to date. After a handler it reads :meth:`wake_at` again.
-    """
-
-    def __init__(self, me: int, out: list[Effect]) -> None:
-        super().__init__(me, out)
-        self.now = 0
-        self.boot = 0
-        self.unreachable: set[int] = set()
-
-    def restart(self, boot: int, kept: Keep | None, floor: int = 0) -> None:
-        """A life begins, the first or another: ``boot`` is a number this node never had before,
-        ``kept`` what its disk remembers. ``floor``: no epoch's number may be below it; the wall
-        clock, for a node without a disk."""
-        raise NotImplementedError
-
-    def found(self, boot: int, floor: int = 0) -> None:
-        """The first life begins, and with it the pool, which did not exist before: this node is
-        its only member."""
-        raise NotImplementedError
-
-    def wake(self, chance: float) -> None:
-        """Do what is due; ``chance`` is drawn from 0 to 1."""
-        raise NotImplementedError
-
-    def wake_at(self) -> int:
-        """When to be woken at the latest."""
-        raise NotImplementedError
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Network:
     """What an algorithm may know of the network when its nodes are made.
 
@@ -419,7 +384,7 @@ class Algorithm:
         options: dict[str, tuple[str, ...]] | None = None,
         join: Callable[[int, bool, int, dict[str, str], list[Effect]], Node] | None = None,
         late: Callable[[int, int, int, int, int, dict[str, str], list[Effect]], Node] | None = None,
-        layer: Callable[..., Leased] | None = None,
+        layer: Callable[..., Node] | None = None,
     ) -> None:
         self.name = name
         self.title = title

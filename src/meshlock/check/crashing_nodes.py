@@ -456,7 +456,7 @@ class Crashing(Model):
             if place == outcome.behind:
                 writes = to_write(writes, disk)
             message = self.mail.carried[number].message
-            if len(writes) == 0 or not self.layers.nodes[i].rests_on_disk(message, on_disk):
+            if len(writes) == 0 or not self.layers.nodes[i].member.rests_on_disk(message, on_disk):
                 at_once.append(number)
             else:
                 writes = behind(writes, number, self.mail)

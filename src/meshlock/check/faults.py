@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from meshlock.algorithms.recovery.records import Change
-from meshlock.algorithms.recovery.state import Rules
+from meshlock.algorithms.recovery.terms import Rules
 from meshlock.check.settings import FaultSettings
 
 

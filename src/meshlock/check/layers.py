@@ -7,7 +7,7 @@ from typing import Final
 from meshlock.algorithms.interface import Effect, Enter, Frozen, Keep, Message
 from meshlock.algorithms.recovery.layer import Layer, layer
 from meshlock.algorithms.recovery.records import NO_EPOCH, Epoch, Fence, TokenState
-from meshlock.algorithms.recovery.state import Terms
+from meshlock.algorithms.recovery.terms import Terms
 from meshlock.check.faults import Faults
 from meshlock.check.mail import Mail, make_relative
 from meshlock.check.model import Act
@@ -163,7 +163,7 @@ class Layers:
         disk: Disk = None
         if self.faults.rules is not None and i == 0:
             node.found(1)
-            disk = (node.promised, node.config)
+            disk = (node.member.promised, node.member.config)
         else:
             node.restart(1, None)
         self.out.clear()
@@ -212,35 +212,38 @@ class Layers:
 
     def look(self, place: Place, node: Layer) -> None:
         """Fill in what others see of this node, and what it could do."""
-        grants = sorted(node.grants.items())
-        place.promised = node.promised
-        place.members = node.members
-        place.permits = node.config.permits
+        grants = sorted(node.member.grants.items())
+        place.promised = node.member.promised
+        place.members = node.member.members
+        place.permits = node.member.config.permits
         place.running = [
             (fence, grant.permits, grant.until, grant.slots) for fence, grant in grants
         ]
-        if node.token is not None:
-            place.token = node.token.state()
-            place.balanced = balanced(place.token, node.config.permits, node.paused())
-            if node.usable():
+        if node.member.holding.token is not None:
+            place.token = node.member.holding.token.state()
+            place.balanced = balanced(place.token, node.member.config.permits, node.member.paused())
+            if node.member.usable():
                 place.held = place.token
-        inner = node.inner
+        inner = node.epoch.inner
         if place.held is not None and inner is not None and can_agree(node):
             place.disagrees = inner.tokens() == 0 or inner.free_permits() != place.held.free
         place.inside = [grant.client for _, grant in grants]
         place.parts = {grant.client: grant.permits for _, grant in grants}
-        place.waiting = list(node.waiting)
-        place.hop_seen = node.hop_seen
-        place.adopted = node.adopted
-        place.takes_part = node.inner is not None
-        place.holder_hop = node.holder_hop
-        place.returning = dict(node.returning)
-        if node.unaccepted is not None:
-            place.unaccepted = (node.unaccepted.state.epoch, node.unaccepted.state.hop)
-        if node.proposal is not None and not node.proposal.closed:
-            place.proposing = node.proposal.epoch
-        elif node.proposal is not None and node.proposal.usable is None:
-            place.seeking, place.sought = node.proposal.epoch, node.proposal.top
+        place.waiting = list(node.clients.waiting)
+        place.hop_seen = node.member.hop_seen
+        place.adopted = node.member.adopted
+        place.takes_part = node.epoch.inner is not None
+        place.holder_hop = node.member.holding.holder_hop
+        place.returning = dict(node.epoch.keeper.returning)
+        if node.member.holding.unaccepted is not None:
+            place.unaccepted = (
+                node.member.holding.unaccepted.state.epoch,
+                node.member.holding.unaccepted.state.hop,
+            )
+        if node.member.proposal is not None and not node.member.proposal.closed:
+            place.proposing = node.member.proposal.epoch
+        elif node.member.proposal is not None and node.member.proposal.usable is None:
+            place.seeking, place.sought = node.member.proposal.epoch, node.member.proposal.top
         place.steps = self.own_steps(place, node)
 
     def own_steps(self, place: Place, node: Layer) -> list[tuple[int, int]]:
@@ -261,16 +264,16 @@ class Layers:
                         steps.append((GIVE_BACK, self.subject(client, number)))
             elif len(place.inside) + len(place.waiting) < self.setup.clients:
                 steps.append((REQUEST, client))
-        if node.promised == node.adopted and node.has_to_renew():
+        if node.member.promised == node.member.adopted and node.member.has_to_renew():
             steps.append((RENEW, me))
-        if me in faults.proposers and node.votes():
+        if me in faults.proposers and node.member.votes():
             steps.append((PROPOSE, me))
             for number, change in enumerate(faults.changes):
-                if not change.is_made(node.config):
+                if not change.is_made(node.member.config):
                     steps.append((CHANGE, me * len(faults.changes) + number))
-        if node.may_close():
+        if node.member.may_close():
             steps.append((CLOSE, me))
-        if place.waiting or place.returning or node.unaccepted is not None:
+        if place.waiting or place.returning or node.member.holding.unaccepted is not None:
             steps.append((RESEND, me))
         return steps
 
@@ -297,8 +300,10 @@ class Layers:
     def run(self, i: int, number: int, kind: int, subject: int) -> Outcome:
         place = self.places[i][number]
         node = self.ready(i, number, kind)
-        had = set(node.grants)
-        expected = [*node.waiting, subject] if kind == REQUEST else list(node.waiting)
+        had = set(node.member.grants)
+        expected = (
+            [*node.clients.waiting, subject] if kind == REQUEST else list(node.clients.waiting)
+        )
         failure = self.handle(node, place, kind, subject)
         disk = None if kind == FORGET else place.disk
         sends: list[int] = []
@@ -323,9 +328,9 @@ class Layers:
         lent = self.mail.carried[subject].seal if kind == DELIVER else None
         if lent is not None and lent.lent is not None:
             had.add(lent.lent.fence)  # whoever made it was judged for it
-        granted += [fence for fence in node.grants if fence not in had]
+        granted += [fence for fence in node.member.grants if fence not in had]
         granted.sort()
-        after = self.number(i, (True, node.freeze(), disk, node.boot))
+        after = self.number(i, (True, node.freeze(), disk, node.member.boot))
         if node.now == 0:
             self.current[i] = after
         return Outcome(after, sends, granted, "", permits, behind)
@@ -428,4 +433,4 @@ def balanced(token: TokenState, permits: int, paused: bool) -> bool:
 
 def can_agree(node: Layer) -> bool:
     """Does the node inside know all that its layer has done?"""
-    return len(node.withheld) == 0 and not node.paused()
+    return len(node.epoch.gate.withheld) == 0 and not node.member.paused()

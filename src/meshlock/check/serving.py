@@ -88,7 +88,7 @@ class Serving:
                 node = self.nodes[request.node]
                 if not self.up[request.node]:
                     asking.remove(client)
-                elif client not in node.waiting and not is_inside(node, client):
+                elif client not in node.clients.waiting and not is_inside(node, client):
                     asking.remove(client)
                     node.request(client, request.want, request.priority)
                     self.carry()
@@ -104,7 +104,7 @@ class Serving:
             if self.up[i]:
                 node.wake((3 * i + self.now) % 7 / 7)
                 self.carry()
-                for client in [grant.client for grant in node.grants.values()]:
+                for client in [grant.client for grant in node.member.grants.values()]:
                     node.release(client)
                     self.carry()
 
@@ -121,16 +121,18 @@ class Serving:
 
     def has_quorum(self) -> bool:
         """Still, or did a change of members that was under way leave too few of them up?"""
-        latest = max([node.config for i, node in enumerate(self.nodes) if self.up[i]])
+        latest = max([node.member.config for i, node in enumerate(self.nodes) if self.up[i]])
         up = [member for member in latest.members if self.up[member]]
         return len(up) >= majority(latest.members)
 
     def all_is_well(self) -> bool:
         living = [node for i, node in enumerate(self.nodes) if self.up[i]]
-        if any(len(node.waiting) > 0 or len(node.grants) > 0 for node in living):
+        if any(len(node.clients.waiting) > 0 or len(node.member.grants) > 0 for node in living):
             return False
         return any(
-            node.usable() and node.token is not None and node.token.free == node.config.permits
+            node.member.usable()
+            and node.member.holding.token is not None
+            and node.member.holding.token.free == node.member.config.permits
             for node in living
         )
 
@@ -169,7 +171,7 @@ class Sample:
 
 
 def is_inside(node: Layer, client: int) -> bool:
-    return any(grant.client == client for grant in node.grants.values())
+    return any(grant.client == client for grant in node.member.grants.values())
 
 
 def ticks_to_serve(model: Crashing, world: World) -> int:

@@ -14,7 +14,7 @@ from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.recovery.layer import layer
 from meshlock.algorithms.recovery.messages import BEST_EFFORT, LINK, RELIABLE, carrier
 from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch, fence_number
-from meshlock.algorithms.recovery.state import Rules, Terms
+from meshlock.algorithms.recovery.terms import Rules, Terms
 from meshlock.properties.leases import NO_FENCE, LeaseMonitor, numbered
 from meshlock.properties.promises import orderly, promises
 from meshlock.simulate.clocks import TICKS, Clocks
@@ -172,9 +172,9 @@ class LayeredNodes:
     def judge(self, now: float, me: int) -> LeaseStep:
         """Where the token is and until when, whose leases were renewed, which epoch has begun."""
         layer = self.layers[me]
-        token = layer.token
+        token = layer.member.holding.token
         lent = 0
-        if token is None or token.epoch != layer.promised:
+        if token is None or token.epoch != layer.member.promised:
             self.usable.pop(me, None)
         else:
             self.usable[me] = self.clocks.true_time(me, token.until)
@@ -187,7 +187,7 @@ class LayeredNodes:
             if token.epoch == self.minted:
                 self.monitor.keeps(now, me, max(0, token.free), lent)
         ends: dict[int, float] = {}
-        for grant in layer.grants.values():
+        for grant in layer.member.grants.values():
             before = self.ends.get(grant.client)
             if before is not None:
                 end = self.clocks.true_time(me, grant.until)
@@ -195,7 +195,7 @@ class LayeredNodes:
                     self.ends[grant.client] = end
                     self.monitor.renewed(now, grant.client, end)
                     ends[grant.client] = end
-        return LeaseStep(lent, minted, layer.config.permits, ends, self.ends, self.members)
+        return LeaseStep(lent, minted, layer.member.config.permits, ends, self.ends, self.members)
 
     def judge_tokens(self, now: float) -> None:
         valid = [node for node, end in self.usable.items() if end > now]
@@ -205,7 +205,7 @@ class LayeredNodes:
 
     def new_epoch(self, now: float, me: int) -> Epoch | None:
         """The epoch whose token this step made, if it made one; it may be gone already."""
-        token = self.layers[me].token
+        token = self.layers[me].member.holding.token
         epoch = token.epoch if token is not None else NO_EPOCH
         for effect in self.out:
             if isinstance(effect, Message) and effect.seal is not None and effect.tokens() > 0:
@@ -213,22 +213,22 @@ class LayeredNodes:
         if epoch <= self.minted:
             return None
         self.minted = epoch
-        self.members = self.layers[me].members
-        self.monitor.recovered(now, me, epoch, self.layers[me].config.permits)
+        self.members = self.layers[me].member.members
+        self.monitor.recovered(now, me, epoch, self.layers[me].member.config.permits)
         return epoch
 
     # -- what reaches a node from outside ---------------------------------------------------
 
     def resize(self, me: int, permits: int) -> None:
         """Somebody asks this node to have the number of permits changed."""
-        self.layers[me].pace.change = Change(permits=permits)
+        self.layers[me].timers.change = Change(permits=permits)
         self.monitor.resizes.add(permits)
         self.asked[me] = ("resize", permits)
 
     def change_member(self, me: int, verb: str, node: int) -> None:
         """Somebody asks this node to ``add`` that one to the members, or to ``remove`` it."""
         change = Change(add=node) if verb == "add" else Change(remove=node)
-        self.layers[me].pace.change = change
+        self.layers[me].timers.change = change
         self.asked[me] = (verb, node)
 
     def news(self, me: int) -> dict[str, Any]:

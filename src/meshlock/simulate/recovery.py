@@ -288,7 +288,7 @@ class RecoverySimulation(RoutedSimulation):
 
     def is_replaced(self, me: int) -> bool:
         """Is there a usable token here, whose ledger names nothing of the node killed?"""
-        token = self.lives.layers[me].token
+        token = self.lives.layers[me].member.holding.token
         if token is None or self.lives.usable.get(me, 0.0) <= self.now:
             return False
         return all(entry.fence not in self.killed for entry in token.ledger)
@@ -315,12 +315,12 @@ class RecoverySimulation(RoutedSimulation):
     def resize(self, permits: int) -> None:
         """Have a member that is up see to it, after other changes; and again, should it crash."""
         layers = [layer for layer in self.lives.layers if self.lives.up[layer.me]]
-        if all(layer.pace.change is None for layer in layers):
+        if all(layer.timers.change is None for layer in layers):
             for layer in layers:
-                if layer.me in self.lives.usable and layer.config.permits == permits:
+                if layer.me in self.lives.usable and layer.member.config.permits == permits:
                     return
             for layer in layers:
-                if layer.member:
+                if layer.member.is_member():
                     self.lives.resize(layer.me, permits)
                     self.wake(layer.me, self.chance())
                     break
@@ -330,12 +330,13 @@ class RecoverySimulation(RoutedSimulation):
         """Have a member that is up see to it, for each change another one if there are as many; and
         again, should it crash."""
         for me in self.lives.usable:
-            if (node in self.lives.layers[me].members) == (verb == "add"):
+            if (node in self.lives.layers[me].member.members) == (verb == "add"):
                 return
-        layers = [layer for layer in self.lives.layers if self.lives.up[layer.me] and layer.member]
+        up = [layer for layer in self.lives.layers if self.lives.up[layer.me]]
+        layers = [layer for layer in up if layer.member.is_member()]
         change = PoolChange(add=node) if verb == "add" else PoolChange(remove=node)
-        idle = [layer for layer in layers if layer.pace.change is None]
-        if idle and all(layer.pace.change != change for layer in layers):
+        idle = [layer for layer in layers if layer.timers.change is None]
+        if idle and all(layer.timers.change != change for layer in layers):
             proposer = idle[number % len(idle)].me
             self.lives.change_member(proposer, verb, node)
             self.wake(proposer, self.chance())
@@ -350,7 +351,7 @@ class RecoverySimulation(RoutedSimulation):
         if not victims:
             self.later(1 / TICKS, self.kill_somebody)
             return
-        self.killed = sorted(self.lives.layers[victims[0]].grants)
+        self.killed = sorted(self.lives.layers[victims[0]].member.grants)
         self.killed_at = self.now
         self.crash(victims[0])
 
@@ -456,7 +457,7 @@ class RecoverySimulation(RoutedSimulation):
 
 
 def recover_within(wait: float) -> float:
-    """In the worst case of :mod:`~meshlock.algorithms.recovery.pace`: somebody is in its quiet
+    """In the worst case of :mod:`~meshlock.algorithms.recovery.timers`: somebody is in its quiet
     period after a restart (1 wait), then nothing is received of the token (1), it is the last one's
     turn (1/2), reports come in (1/10), the new token has to wait (1), and then permits have to
     lapse (1). The rest is for a proposal that comes to nothing, after which the next one

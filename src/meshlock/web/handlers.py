@@ -11,7 +11,6 @@ from typing import Any
 from meshlock.algorithms.interface import Algorithm, Effect, Message, Node
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import KINDS
-from meshlock.algorithms.recovery.pace import Pace
 from meshlock.algorithms.registry import find, settle
 from meshlock.errors import Refused
 from meshlock.topology.graphs import Complete
@@ -70,7 +69,14 @@ def source(module: str) -> tuple[Path, list[str]] | None:
 def layer_classes(algorithm: Algorithm) -> list[type]:
     """Of a node under the recovery layer, around that of its algorithm."""
     kind: Any = algorithm.layer or Layer
-    return [*reversed(kind.__mro__), Pace]
+    names = vars(sys.modules[kind.__module__])
+    epoch: Any = names["EpochState"]
+    within = vars(sys.modules[epoch.__module__])
+    timers: Any = names["Timers"]
+    autopilot = vars(sys.modules[timers.__module__])["Autopilot"]
+    parts = [autopilot, timers, *[names[name] for name in ("CatchingUp", "PoolMember")]]
+    parts += [within[name] for name in ("Loans", "TokenKeeper", "Gate")]
+    return [*parts, epoch, *reversed(kind.__mro__)]
 
 
 def classes(algorithm: Algorithm) -> list[type]:
@@ -95,6 +101,20 @@ def methods(classes: list[type]) -> dict[str, Method]:
     return found
 
 
+def routes(kind: type) -> dict[str, str]:
+    """The method that receives each class of messages, as the table of the layer's file says."""
+    text = source(kind.__module__)
+    found: dict[str, str] = {}
+    for part in ast.parse("\n".join(text[1])).body if text is not None else []:
+        if isinstance(part, ast.AnnAssign) and isinstance(part.value, ast.Dict):
+            for key, value in zip(part.value.keys, part.value.values, strict=True):
+                if isinstance(key, ast.Name) and isinstance(value, ast.Lambda):
+                    assert isinstance(value.body, ast.Call)
+                    assert isinstance(value.body.func, ast.Attribute)
+                    found[key.id] = value.body.func.attr
+    return found
+
+
 def branch(receive: Method, kind: str) -> list[ast.stmt]:
     """What ``receive`` does with messages of this class only."""
     for part in ast.walk(receive.tree):
@@ -116,8 +136,14 @@ def handlers(name: str, leased: bool = False) -> dict[str, list[dict[str, Any]]]
         return {}
     shown = run_by(methods(classes(algorithm)), algorithm.kinds)
     if leased:
-        for cause, parts in run_by(methods(layer_classes(algorithm)), tuple(KINDS)).items():
-            shown[cause] = [*parts, *shown.get(cause, [])]
+        kind: Any = algorithm.layer or Layer
+        known, table = methods(layer_classes(algorithm)), routes(kind)
+        handled = run_by(known, ())
+        for message in KINDS:
+            parts = [known[table[message.__name__]], known["receive"]]
+            handled[f"deliver {message.kind}"] = [part.shown([]) for part in parts]
+        for cause, lines in handled.items():
+            shown[cause] = [*lines, *shown.get(cause, [])]
     return shown
 
 

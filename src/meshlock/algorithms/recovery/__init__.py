@@ -3,7 +3,6 @@
 May import: algorithms.
 Must not know: the clock (time is handed in), or how the algorithm inside works.
 
-:mod:`.records` is what is written down, :mod:`.messages` what is said, :mod:`.state` what a node
-knows, :mod:`.reports` what a proposer concludes, :mod:`.quorum` how a quorum agrees, :mod:`.inside`
-the node inside, :mod:`.pace` when to do what, :mod:`.autopilot` who should be a member.
+Read :mod:`.layer` first. :mod:`.member` and :mod:`.proposal` agree on epochs, :mod:`.epoch` serves
+in one with :mod:`.gate`, :mod:`.keeper` and :mod:`.loans`, :mod:`.timers` says when to do what.
 """

@@ -30,79 +30,85 @@ only with a quorum. It proposes an epoch, and the change is made if the token is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from meshlock.algorithms.recovery.member import PoolMember
+from meshlock.algorithms.recovery.messages import Offer
 from meshlock.algorithms.recovery.records import Change, majority
-
-if TYPE_CHECKING:
-    from meshlock.algorithms.recovery.layer import Layer
-    from meshlock.algorithms.recovery.state import Rules
+from meshlock.algorithms.recovery.terms import Rules
 
 OFFERS_LAST = 3
 """Leases; an offer is made anew every lease."""
 
 
 class Autopilot:
-    def __init__(self, node: Layer) -> None:
-        self.node = node
-        self.rules = node.terms.rules
+    def __init__(self, member: PoolMember) -> None:
+        self.member = member
+        self.rules = member.terms.rules
+        self.willing = True  # to be a member ourselves
         self.members: tuple[int, ...] = ()
         self.changed_at = 0  # the members, or our life began
         self.part_since = -1  # since when we take part and reach a quorum
         self.offered_at = 0
+        self.offers: dict[int, int] = {}  # who would be a member, and when we heard that last
 
-    def observe(self, now: int) -> None:
-        node = self.node
-        if node.members != self.members:
-            self.members = node.members
+    def observe(self, takes_part: bool) -> None:
+        """``takes_part``: in the epoch, and reaches a quorum."""
+        member, now = self.member, self.member.now
+        if member.members != self.members:
+            self.members = member.members
             self.changed_at = now
-            self.offered_at = now - node.terms.lease  # another may decide now
-        if node.inner is None or node.quiet() or not node.pace.quorum_reached():
+            self.offered_at = now - member.terms.lease  # another may decide now
+        if not takes_part or member.quiet():
             self.part_since = -1
         elif self.part_since < 0:
             self.part_since = now
-        for other in list(node.offers):
-            if now - node.offers[other] > OFFERS_LAST * node.terms.lease:
-                del node.offers[other]
+        for other in list(self.offers):
+            if now - self.offers[other] > OFFERS_LAST * member.terms.lease:
+                del self.offers[other]
 
     def reached(self) -> list[int]:
-        return [member for member in self.node.members if member not in self.node.unreachable]
+        return [one for one in self.member.members if one not in self.member.unreachable]
 
     def patience(self, rules: Rules) -> int:
         """For how long a node must have taken part, and nothing have changed."""
-        return 0 if len(self.node.members) < 3 else rules.promote_after
+        return 0 if len(self.member.members) < 3 else rules.promote_after
 
     # -- who is no member ----------------------------------------------------------------------
 
-    def offer(self, now: int) -> None:
-        node, rules = self.node, self.rules
-        if rules is None or node.member or not node.willing or self.part_since < 0:
+    def offer(self) -> None:
+        member, rules, now = self.member, self.rules, self.member.now
+        if rules is None or member.is_member() or not self.willing or self.part_since < 0:
             return
-        if now - self.part_since < self.patience(rules) or not self.is_wanted():
+        if now - self.part_since < self.patience(rules) or not self.is_wanted(rules):
             return
-        if now - self.offered_at >= node.terms.lease:
+        if now - self.offered_at >= member.terms.lease:
             self.offered_at = now
-            node.offer(self.reached())
+            for other in self.reached():
+                member.send(Offer(other, member.adopted))
 
-    def is_wanted(self) -> bool:
+    def is_wanted(self, rules: Rules) -> bool:
         """Is there any use for one more?"""
-        assert self.rules is not None
-        size = len(self.node.members)
-        if size % 2 == 0 or size + 2 <= self.rules.most:
+        size = len(self.member.members)
+        if size % 2 == 0 or size + 2 <= rules.most:
             return True
         return len(self.reached()) < size
 
     # -- who is a member -----------------------------------------------------------------------
 
-    def change(self, now: int, gone_since: dict[int, int]) -> Change | None:
-        """The one to be made now, if it is for us to make it."""
-        node, rules, reached = self.node, self.rules, self.node.pace.reached()
-        if rules is None or not node.votes() or len(reached) < majority(node.members):
+    def receive_offer(self, offer: Offer) -> None:
+        if offer.epoch == self.member.adopted and self.member.is_member():
+            self.offers[offer.sender] = self.member.now
+
+    def change(self, gone_since: dict[int, int], voters: list[int]) -> Change | None:
+        """The one to be made now, if it is for us to make it. ``voters``: the members that can be
+        reached and have a vote."""
+        member, rules, now = self.member, self.rules, self.member.now
+        members = member.members
+        if rules is None or not member.votes() or len(voters) < majority(members):
             return None
-        if reached[0] != node.me and not node.usable():
+        if voters[0] != member.me and not member.usable():
             return None
-        members = node.members
-        offers = [one for one in node.offers if one not in members and one not in node.unreachable]
+        gone = member.unreachable
+        offers = [one for one in self.offers if one not in members and one not in gone]
         dead = [one for one in members if now - gone_since.get(one, now) >= rules.replace_after]
         if len(members) % 2 == 0:
             if len(offers) > 0:
@@ -110,7 +116,7 @@ class Autopilot:
             if len(dead) > 0:
                 return Change(remove=dead[0])
             if now - self.changed_at >= rules.replace_after:
-                return Change(remove=max([one for one in members if one != node.me]))
+                return Change(remove=max([one for one in members if one != member.me]))
         elif now - self.changed_at >= self.patience(rules):
             if len(dead) > 0 and len(offers) > 0:
                 return Change(remove=dead[0])

@@ -238,7 +238,7 @@ FENCE_BITS = 23
 """Of the number of a fence, for the count of grants in an epoch. With 30 more for the epoch it
 fits into 53, which is what JSON carries everywhere."""
 MOST_GRANTS = 2**FENCE_BITS - 1
-"""In one epoch; :mod:`.pace` begins another long before."""
+"""In one epoch; :mod:`.timers` begins another long before."""
 
 ANY_BOOT = 0
 """In the place of a boot: whichever life of the receiver has the message."""

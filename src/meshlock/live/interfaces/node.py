@@ -631,7 +631,9 @@ class Node:
     def friends(self) -> set[str]:
         """With whom we are members of a pool."""
         pools = [pool.members for pool in self.pools.values() if pool.members is not None]
-        return {name for one in pools if one.node.member for name in one.names()} - {self.name}
+        return {name for one in pools if one.node.member.is_member() for name in one.names()} - {
+            self.name
+        }
 
     def receiver(self, sender: str, pool: str) -> LocalPool | None:
         """Somebody has written of a pool that we do not know yet; None if we do not want to."""

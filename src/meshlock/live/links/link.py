@@ -196,7 +196,10 @@ class LinkConnection(asyncio.BufferedProtocol):
             keeper.failures.note("frame")
             self.close("internal error on a message of the peer")
         if keeper.dirty:
-            keeper.failures.run("flush", keeper.flush)
+            try:
+                keeper.flush()
+            except Exception:
+                keeper.failures.note("flush")
 
     def pause_writing(self) -> None:
         self.paused = True

@@ -224,7 +224,7 @@ class Adapter:
         chooses = self.chooses
         if members is not None:
             members.set_time()
-            chooses = members.node.chooses
+            chooses = members.node.epoch.chooses
         if chooses:
             core.choose(randrange(core.choices()))
         return core
@@ -361,7 +361,7 @@ class Adapter:
         message.sender = number
         seal = message.seal
         if seal is not None and members is not None:
-            adopted = members.node.adopted
+            adopted = members.node.member.adopted
             if seal.epoch == adopted:
                 seal.epoch = adopted  # it is compared with that many times
         if seal is not None and seal.is_timed():

@@ -118,7 +118,7 @@ class ChangeRequests:
 
     def epoch(self) -> int:
         assert self.pool.members is not None
-        return self.pool.members.node.adopted.counter
+        return self.pool.members.node.member.adopted.counter
 
     def say(self, node: str, kind: str, payload: bytes) -> None:
         pool = self.pool
@@ -144,7 +144,7 @@ class ChangeRequests:
         limit = self.working.get((sender, request.question))
         if limit is not None:
             limit.reschedule(mesh.loop.time() + LASTS)
-        elif self.pool.members is None or not self.pool.members.node.member:
+        elif self.pool.members is None or not self.pool.members.node.member.is_member():
             self.answer(sender, Answer(request.question, "This node is not a member.", True))
         elif mesh.security.tells_apart and sender not in self.pool.members.names():
             names = ", ".join(self.pool.members.names())

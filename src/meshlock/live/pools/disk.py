@@ -99,7 +99,7 @@ class Disk:
     def may_pass(self, effect: Effect) -> bool:
         """A lease that has ended is told at once."""
         if isinstance(effect, Message):
-            return not self.members.node.rests_on_disk(effect, self.on_disk)
+            return not self.members.node.member.rests_on_disk(effect, self.on_disk)
         return isinstance(effect, Lost)
 
     def refuses(self) -> str:

@@ -95,7 +95,7 @@ class HolderQuery:
         if pool.members is None:
             return towards(pool) or ""
         node = pool.members.node
-        for number in (node.holder, node.pace.holder()):
+        for number in (node.member.holding.holder, node.timers.holder()):
             if number not in (NIL, node.me) and number not in node.unreachable:
                 return pool.names.get(number, "")
         return self.anybody()
@@ -106,7 +106,9 @@ class HolderQuery:
         if pool.members is None:
             return random.choice(sorted(pool.peers.near) or [""])
         node = pool.members.node
-        others = [one for one in node.members if one != node.me and one not in node.unreachable]
+        others = [
+            one for one in node.member.members if one != node.me and one not in node.unreachable
+        ]
         return pool.names.get(random.choice(others), "") if others else ""
 
     async def ask(self, node: str, within: float) -> Seen | None:

@@ -18,7 +18,7 @@ from meshlock.algorithms.interface import NIL, Algorithm, Conflict, Keep, Messag
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Suggest
 from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch, majority
-from meshlock.algorithms.recovery.state import Rules, Terms
+from meshlock.algorithms.recovery.terms import Rules, Terms
 from meshlock.algorithms.steps import in_grants
 from meshlock.errors import Refused
 from meshlock.live.links.mesh import DRIFT
@@ -73,16 +73,16 @@ class Members:
             names=configuration.names,
         )
         self.node = Layer(pool.meet(pool.me), pool.out, self.terms)
-        self.node.willing = pool.willing
-        self.node.pace.second = 1_000_000
-        self.node.pace.called = self.name
-        self.node.label = self.label
+        self.node.timers.autopilot.willing = pool.willing
+        self.node.timers.second = 1_000_000
+        self.node.timers.called = self.name
+        self.node.notes.label = self.label
         self.proofs = Proofs(self.node)
-        self.node.minted = self.proofs.minted
-        self.node.handed = self.proofs.handed
+        self.node.notes.minted = self.proofs.minted
+        self.node.notes.handed = self.proofs.handed
         self.validation = Validation(pool, self.node, self.proofs)
         self.start(founding, floor)
-        self.config = self.node.config
+        self.config = self.node.member.config
         self.waking_at = self.node.now
         self.waking = self.mesh.failures.later(0.0, "leases", self.wake)
         self.map_changed()
@@ -94,7 +94,7 @@ class Members:
         floor = max(0, int(time()) - ERA, above)
         remembered = self.disk.read()
         if founding and above > 0:
-            self.node.reset(self.mesh.boot, floor)
+            self.node.member.stand_alone(self.mesh.boot, floor)
         elif founding:
             self.node.found(self.mesh.boot, floor)
         elif remembered is None:
@@ -122,32 +122,32 @@ class Members:
             self.mesh.flush()
             self.look()
         finally:
-            self.waking_at = max(node.wake_at(), node.pace.rests_until())
+            self.waking_at = max(node.wake_at(), node.timers.rests_until())
             self.sleep()
 
     def look(self) -> None:
-        pace = self.node.pace
-        if not pace.stalls(self.node.now):
+        timers = self.node.timers
+        if not timers.stalls(self.node.now):
             self.served_at = self.mesh.time()
-        elif pace.quorum_lost():
+        elif timers.quorum_lost():
             self.served_at = -STALLED  # a quorum that returns has no token yet
 
     def sleep_until_due(self) -> None:
         """After every call of the node: it may want to be woken earlier, and k may be another, or
         be known now."""
         node = self.node
-        if node.config is not self.config:
-            before, self.config = self.config, node.config
-            if before.permits != node.config.permits or before.epoch == NO_EPOCH:
+        if node.member.config is not self.config:
+            before, self.config = self.config, node.member.config
+            if before.permits != node.member.config.permits or before.epoch == NO_EPOCH:
                 self.pool.resized()
-        if node.promised is not self.promised:
-            self.promised = node.promised
+        if node.member.promised is not self.promised:
+            self.promised = node.member.promised
             if self.adopted != NO_EPOCH and self.recovering_since is None:
                 self.recovering_since = self.mesh.time()
-        self.adopted = node.adopted
-        if self.recovering_since is not None and node.holder_hop >= 0:
+        self.adopted = node.member.adopted
+        if self.recovering_since is not None and node.member.holding.holder_hop >= 0:
             self.log_epoch(self.recovering_since)
-        due = node.pace.wake_at()
+        due = node.timers.wake_at()
         if due < self.waking_at:
             self.waking.cancel()
             self.waking_at = due
@@ -155,7 +155,7 @@ class Members:
 
     def log_epoch(self, since: float) -> None:
         """One that came after another, when it has a token."""
-        epoch, first = self.node.adopted, self.node.first
+        epoch, first = self.node.member.adopted, self.node.member.first
         if epoch != self.promised or first is None:
             return
         self.recovering_since = None
@@ -173,7 +173,7 @@ class Members:
     def knows_permits(self) -> bool:
         """What a pool was made with may have been changed since, if we come to it later."""
         by_name, made_here = self.configuration.by_name, self.pool.founding
-        return by_name or made_here or self.node.config.epoch > NO_EPOCH
+        return by_name or made_here or self.node.member.config.epoch > NO_EPOCH
 
     def sleep(self) -> None:
         if self.closed:
@@ -183,7 +183,7 @@ class Members:
 
     def close(self) -> None:
         self.closed = True
-        self.node.early = []
+        self.node.epoch.early = []
         self.validation.clear()
         self.waking.cancel()
         self.disk.close()
@@ -195,12 +195,14 @@ class Members:
         pool, node, link_map = self.pool, self.node, self.mesh.link_map
         if self.has_quorum():
             self.quorum_at = self.mesh.time()
-        known = {number: pool.names[number] for number in node.members if number in pool.names}
+        known = {
+            number: pool.names[number] for number in node.member.members if number in pool.names
+        }
         pool.forget()
         for name in (pool.me, *known.values(), *pool.peers.near, *link_map.links):
             pool.meet(name)
         here = {number for number, name in pool.names.items() if self.reaches(name)}
-        self.terms.nodes = tuple(sorted(here.union(node.members)))
+        self.terms.nodes = tuple(sorted(here.union(node.member.members)))
         node.unreachable = pool.names.keys() - here
         self.set_time()
         self.sleep_until_due()
@@ -231,13 +233,13 @@ class Members:
         if added and not self.reaches(name):
             raise Refused(f"{name} is not on the link map: start it, then add it.")
         number = pool.meet(name)
-        if not added and node.members == (number,):
+        if not added and node.member.members == (number,):
             raise Refused(
                 f"Cannot remove {name}: it is the last member of {pool.name}. Add another "
                 "one first."
             )
         change = Change(add=number) if added else Change(remove=number)
-        if not node.member:
+        if not node.member.is_member():
             await self.ask(change, **{"add" if added else "remove": name})
         else:
             await self.make(change)
@@ -247,32 +249,32 @@ class Members:
     async def resize(self, permits: int, names: tuple[str, ...]) -> None:
         """There are to be so many, or those of these names."""
         change = Change(names=names) if names else Change(permits=permits)
-        if not self.node.member:
+        if not self.node.member.is_member():
             await self.ask(change, permits=permits, names=names)
         else:
             await self.make(change)
 
     def slot_names(self) -> tuple[str, ...]:
         """By slot: what permits are called, and were."""
-        return self.node.config.names or self.configuration.names
+        return self.node.member.config.names or self.configuration.names
 
     def named(self) -> tuple[str, ...]:
         """What permits are called now."""
-        config = self.node.config
+        config = self.node.member.config
         return self.pool.slot_names(config.slots) or self.slot_names()[: config.permits]
 
     def has_quorum(self, lost: Collection[str] = ()) -> bool:
         """Are enough members reachable, other than those?"""
         node = self.node
-        reached = [one for one in node.pace.reached() if self.name(one) not in lost]
-        return bool(node.members) and len(reached) >= majority(node.members)
+        reached = [one for one in node.timers.reached() if self.name(one) not in lost]
+        return bool(node.member.members) and len(reached) >= majority(node.member.members)
 
     def unready(self) -> str:
         """Why nobody can be served here, and not only until an epoch has begun; else nothing."""
-        pace = self.node.pace
-        lost = self.disk.refuses() or pace.quorum_lost()
+        timers = self.node.timers
+        lost = self.disk.refuses() or timers.quorum_lost()
         recent = self.mesh.time() - self.served_at < STALLED
-        if lost or recent or not pace.stalls(self.node.now):
+        if lost or recent or not timers.stalls(self.node.now):
             return lost
         return self.obstacle() or "the holder of the token is not known"
 
@@ -284,35 +286,39 @@ class Members:
     def is_back(self, lost: Collection[str]) -> bool:
         """Did this life begin from the disk, has nobody been granted anything in it, and would we
         without those be the quorum alone? Then an operator may have decided while we were down."""
-        node, token = self.node, self.node.token
-        if node.remembered == NO_EPOCH or self.has_quorum({*lost, self.pool.me}):
+        node, token = self.node, self.node.member.holding.token
+        if node.member.remembered == NO_EPOCH or self.has_quorum({*lost, self.pool.me}):
             return False
         unused = token is not None and (token.hop, token.grants, token.ledger) == (0, 0, ())
-        return node.adopted == NO_EPOCH or unused
+        return node.member.adopted == NO_EPOCH or unused
 
     def refuse_if_quorum(self) -> None:
         node = self.node
-        reached = len(node.pace.reached())
+        reached = len(node.timers.reached())
         if self.has_quorum():
             raise Refused(
-                f"Cannot reset {self.pool.name}: {reached} of {len(node.members)} members "
+                f"Cannot reset {self.pool.name}: {reached} of {len(node.member.members)} members "
                 "are reachable and have a vote, which is a quorum. The pool recovers by itself."
             )
 
     async def ask(self, change: Change, **wanted: Any) -> None:
         """Have a member make this change; done when we know of it, too."""
         await self.pool.change_requests.ask(**wanted)
-        while not change.is_made(self.node.config):
+        while not change.is_made(self.node.member.config):
             await asyncio.sleep(self.mesh.heartbeat)
 
     async def make(self, change: Change) -> None:
         """Have an epoch make this change; done when one goes by it, and has its token: a ledger
         that was written and not confirmed may be forgotten. So may what is not on disk yet: other
         members confirm when it is, but we may be the only one."""
-        node, pace = self.node, self.node.pace
+        node, pace = self.node, self.node.timers
         if pace.change is not None:
             raise Refused("Another change of the pool is under way: try again when it is done.")
-        while node.holder_hop < 0 or not change.is_made(node.config) or self.disk.is_behind():
+        while (
+            node.member.holding.holder_hop < 0
+            or not change.is_made(node.member.config)
+            or self.disk.is_behind()
+        ):
             pace.change = change
             self.set_time()
             self.sleep_until_due()
@@ -322,7 +328,7 @@ class Members:
                 pace.change = None
 
     def names(self) -> list[str]:
-        return sorted(map(self.name, self.node.members))
+        return sorted(map(self.name, self.node.member.members))
 
     def name(self, number: int) -> str:
         return self.pool.names.get(number, "?")
@@ -339,15 +345,15 @@ class Members:
 
     def until(self, client: int) -> float | None:
         """When this client's lease ends unless it is renewed: seconds of CLOCK_BOOTTIME."""
-        for grant in list(self.node.grants.values()):  # a copy: other threads ask, too
+        for grant in list(self.node.member.grants.values()):  # a copy: other threads ask, too
             if grant.client == client:
                 return grant.until / 1e6 / self.mesh.clock_rate
         return None
 
     def used(self) -> bool:
         """May anybody have been granted anything of this pool, as far as we know?"""
-        node, token = self.node, self.node.token
-        if self.configuration.by_name or len(node.members) > 1:
+        node, token = self.node, self.node.member.holding.token
+        if self.configuration.by_name or len(node.member.members) > 1:
             return True
         if not self.pool.founding:
             return False  # nobody has told us
@@ -356,58 +362,75 @@ class Members:
     def rise_above(self, counter: int) -> None:
         """Of another pool of this name that stops: what we grant has higher fences from now on."""
         node, epoch = self.node, Epoch(counter, NIL, 0)
-        if node.member and not self.validation.is_beyond(epoch):
-            node.highest = max(node.highest, epoch)
-            node.pace.above = max(node.pace.above, counter)
+        if node.member.is_member() and not self.validation.is_beyond(epoch):
+            node.member.highest = max(node.member.highest, epoch)
+            node.timers.above = max(node.timers.above, counter)
 
     def all_is_home(self) -> bool:
         """Is the token here, and nothing out?"""
-        return self.node.token is not None and len(self.node.token.ledger) == 0
+        return (
+            self.node.member.holding.token is not None
+            and len(self.node.member.holding.token.ledger) == 0
+        )
 
     def obstacle(self) -> str:
         """Why nobody here can be served for now; the empty text if that is not known."""
         self.set_time()
-        return self.disk.refuses() or self.node.pace.obstacle(self.node.now)
+        return self.disk.refuses() or self.node.timers.obstacle(self.node.now)
 
     def needed(self) -> bool:
         """Has this node anything that others need: the token, permits, or an answer?"""
         node = self.node
-        held = node.token or node.unaccepted or node.grants or node.returning
-        return bool(held or node.receipts or node.struck or self.disk.waiting)
+        held = (
+            node.member.holding.token
+            or node.member.holding.unaccepted
+            or node.member.grants
+            or node.epoch.keeper.returning
+        )
+        return bool(
+            held or node.epoch.keeper.receipts or node.epoch.keeper.struck or self.disk.waiting
+        )
 
     def surrender(self) -> None:
         """We leave, and the token here does not move while permits are out: have another member
         begin an epoch, which takes it over with all grants."""
-        node, token = self.node, self.node.token
-        if token is None or len(token.ledger) == 0 or not self.lends or node.config.permits == 1:
+        node, token = self.node, self.node.member.holding.token
+        if (
+            token is None
+            or len(token.ledger) == 0
+            or not self.lends
+            or node.member.config.permits == 1
+        ):
             return
         leaving = self.pool.peers.leaving
-        for member in node.members:
+        for member in node.member.members:
             stays = member not in node.unreachable and self.name(member) not in leaving
             if member != node.me and stays:
-                node.send(Suggest(member, node.promised, token.hop, True))
+                node.send(Suggest(member, node.member.promised, token.hop, True))
         self.pool.carry_out("timer", {})
         self.mesh.flush()
 
     def has_token(self) -> bool:
-        return self.node.token is not None
+        return self.node.member.holding.token is not None
 
     def describe(self) -> dict[str, Any]:
         node = self.node
         self.set_time()
-        epoch = node.adopted if node.adopted != NO_EPOCH else None
+        epoch = node.member.adopted if node.member.adopted != NO_EPOCH else None
         return {
             "lease": self.configuration.lease / 1e6,
             "members": self.names(),
-            "members_reachable": len([one for one in node.members if one not in node.unreachable]),
-            "members_without_vote": sorted(map(self.name, node.pace.voteless())),
-            "quorum": majority(node.members),
+            "members_reachable": len(
+                [one for one in node.member.members if one not in node.unreachable]
+            ),
+            "members_without_vote": sorted(map(self.name, node.timers.voteless())),
+            "quorum": majority(node.member.members),
             "unready": self.unready(),
             "disk": self.disk.refuses(),
             "epoch": epoch.counter if epoch is not None else None,
             "proposer": self.name(epoch.proposer) if epoch is not None else None,
             "unreachable": sorted(self.name(number) for number in node.unreachable),
-            "why": self.disk.refuses() or node.pace.why(node.now),
+            "why": self.disk.refuses() or node.timers.why(node.now),
             "recovery": self.survives(),
         }
 
@@ -419,7 +442,7 @@ class Members:
         if len(members) == 1:
             more = "add two more" if rules(self.configuration) is None else "two more will join it"
             return f"one member ({members[0]}): the pool stops while it is down; {more}"
-        lost = len(members) - majority(self.node.members)
+        lost = len(members) - majority(self.node.member.members)
         return f"{lost} of the {len(members)} members may crash at a time"
 
 

@@ -107,7 +107,7 @@ class Peers:
         """Our configuration, and whether permits were ever granted under it as far as we know."""
         assert self.pool.configuration is not None
         members = self.pool.members
-        epoch = members.node.promised.counter if members is not None else 0
+        epoch = members.node.member.promised.counter if members is not None else 0
         news = (self.pool.configuration, self.used(), tuple(self.withdrawn), self.strength())
         self.say(peer, News(*news, epoch))
 
@@ -284,7 +284,7 @@ class Peers:
         """Of how many members our pool is, if it can go on."""
         members = self.pool.members
         reached = members is not None and members.has_quorum(self.conflicts)
-        return len(members.node.members) if members is not None and reached else 0
+        return len(members.node.member.members) if members is not None and reached else 0
 
     def oppose(self, peer: str, rival: News) -> None:
         """Two pools were both used. The one of more members that have a quorum goes on, at equal

@@ -109,7 +109,7 @@ class LocalPool(Adapter, Source):
     def permits(self) -> int | None:
         """k, once the pool is known here; it may change where there are leases."""
         if self.members is not None:
-            return self.members.node.config.permits
+            return self.members.node.member.config.permits
         return self.configuration.permits if self.configuration else None
 
     @property
@@ -346,7 +346,7 @@ class LocalPool(Adapter, Source):
         members = self.members
         if members is None or self.configuration is None:
             return False
-        several = len(members.node.members) > 1
+        several = len(members.node.member.members) > 1
         if self.configuration.by_name or (several and members.has_quorum(self.peers.conflicts)):
             return True
         rivals = self.peers.rivals
@@ -589,7 +589,9 @@ class LocalPool(Adapter, Source):
         floor = 0
         if members is not None:
             members.refuse_if_quorum()
-            floor = max(1, members.node.promised.counter, members.node.highest.counter)
+            floor = max(
+                1, members.node.member.promised.counter, members.node.member.highest.counter
+            )
         elif self.core is not None and self.core.tokens() > 0:
             raise Refused(
                 f"Cannot reset {self.name}: its token is at this node, so nothing is lost."

@@ -54,7 +54,7 @@ class Proofs:
 
     def value(self, fence: Fence, left: int) -> Proof:
         """What shows that no more than so many permits are still held."""
-        what = NUMBERS.pack(fence.epoch.counter, fence.number, self.node.adopted.counter)
+        what = NUMBERS.pack(fence.epoch.counter, fence.number, self.node.member.adopted.counter)
         return hashed(blake2b(what, key=self.key, digest_size=SIZE).digest(), left)
 
     # -- on the way ----------------------------------------------------------------------------
@@ -65,16 +65,16 @@ class Proofs:
 
     def own(self, fence: Fence) -> Proof:
         node = self.node
-        if fence.epoch != node.adopted:
-            return self.value(fence, node.stand_ins.get(fence, (0, 0))[1])
-        grant = node.grants.get(fence)
+        if fence.epoch != node.member.adopted:
+            return self.value(fence, node.epoch.stand_ins.get(fence, (0, 0))[1])
+        grant = node.member.grants.get(fence)
         return self.value(fence, grant.permits if grant is not None else 0)
 
     def learn(self, returned: Parts, proofs: tuple[Proof, ...]) -> None:
         """They will be pending here."""
         self.told.update(zip(returned, proofs, strict=False))
         if len(self.told) > 4 * limits.LEASED_PERMITS.most:
-            pending = self.node.pending
+            pending = self.node.epoch.keeper.pending
             self.told = {part: one for part, one in self.told.items() if part in pending}
 
     # -- where the token is --------------------------------------------------------------------
@@ -97,7 +97,7 @@ class Proofs:
         entries = {entry.fence: entry for entry in ledger}
         return [
             part
-            for part in node.pending
+            for part in node.epoch.keeper.pending
             if part.fence in entries
             and not self.is_proved(
                 entries[part.fence], part, self.told.get(part) or self.own(part.fence)

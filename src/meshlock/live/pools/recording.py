@@ -199,11 +199,11 @@ class Recording:
         """Has the lease of this client ended since the node ran last? Then the node was stopped,
         and cannot know whether the client released in time."""
         until = self.until.get(client)
-        ran = members.node.pace.woken_at / 1e6 / members.mesh.clock_rate
+        ran = members.node.timers.woken_at / 1e6 / members.mesh.clock_rate
         return until is not None and ran < until <= clock.seconds()
 
     def renewals(self, members: Members) -> None:
-        for client in [grant.client for grant in members.node.grants.values()]:
+        for client in [grant.client for grant in members.node.member.grants.values()]:
             until = members.until(client)
             if client in self.until and self.until[client] != until:
                 self.until[client] = until

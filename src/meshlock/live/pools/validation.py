@@ -28,6 +28,7 @@ from time import time
 from typing import TYPE_CHECKING, TypeVar
 
 from meshlock.algorithms.interface import Message
+from meshlock.algorithms.recovery.loans import arrives_until
 from meshlock.algorithms.recovery.messages import (
     Accepted,
     AskLedger,
@@ -43,6 +44,7 @@ from meshlock.algorithms.recovery.messages import (
     Return,
     Suggest,
 )
+from meshlock.algorithms.recovery.proposal import vouches
 from meshlock.algorithms.recovery.records import (
     GRANTS,
     MOST_GRANTS,
@@ -89,7 +91,7 @@ class Validation:
         self.asked_at = -(2**62)  # by the node's clock: who the members are
         self.given_up: dict[int, Epoch] = {}  # who made us give up a proposal, in which epoch
         self.suggested: dict[int, tuple[Epoch, int]] = {}  # who asked for an epoch, in which, when
-        self.early = node.early  # messages for an epoch that is not here yet
+        self.early = node.epoch.early  # messages for an epoch that is not here yet
         self.stored: list[tuple[str, int]] = []  # what they take up
 
     def admits(self, sender: str, message: Message, size: int) -> bool:
@@ -110,7 +112,9 @@ class Validation:
         """Why nobody may say this; empty if it may be said."""
         node, sender = self.node, message.sender
         if isinstance(message, Renew | Confirm):
-            if message.epoch.counter > node.promised.counter and self.is_beyond(message.epoch):
+            if message.epoch.counter > node.member.promised.counter and self.is_beyond(
+                message.epoch
+            ):
                 return "its epoch is too far ahead"
             if isinstance(message, Confirm) and message.sent > node.now:
                 return "it answers a proposal that was not made"
@@ -123,7 +127,7 @@ class Validation:
         elif isinstance(message, Copy):
             if self.is_beyond(message.first.epoch):
                 return "its epoch is too far ahead"
-            if message.first.epoch == node.adopted and message.first != node.first:
+            if message.first.epoch == node.member.adopted and message.first != node.member.first:
                 return "it contradicts the first ledger of its epoch"
             if message.hop >= MOST_HOPS or message.number >= MOST_NUMBER:
                 return "its counters are out of range"
@@ -133,7 +137,7 @@ class Validation:
         elif isinstance(message, Promise):
             return self.doubts_report(sender, message)
         elif isinstance(message, Return):
-            if message.fence in node.grants:
+            if message.fence in node.member.grants:
                 return "it returns permits that this node holds"
             if self.owner(message) not in (None, sender) and message.hop == GRANTS:
                 return "it returns permits that other nodes hold"
@@ -142,13 +146,13 @@ class Validation:
         elif isinstance(message, AskLedger) and message.node != sender:
             if not self.lives(message.node, message.boot):
                 return "it asks on behalf of a past boot"
-        elif isinstance(message, Refuse) and sender not in node.members:
+        elif isinstance(message, Refuse) and sender not in node.member.members:
             return "it is not a member"
         return ""
 
     def is_beyond(self, epoch: Epoch) -> bool:
         """Further ahead than it can be."""
-        known, wall, now = self.node.promised.counter, int(time()) - ERA, self.mesh.time()
+        known, wall, now = self.node.member.promised.counter, int(time()) - ERA, self.mesh.time()
         if self.known == 0:
             self.known, self.known_at = known, now
         if wall <= 0 and known == 0:
@@ -158,8 +162,8 @@ class Validation:
 
     def owner(self, message: Return) -> int | None:
         """Whose grant it is that stands in for itself here."""
-        first = self.node.first
-        if first is not None and message.fence in self.node.stand_ins:
+        first = self.node.member.first
+        if first is not None and message.fence in self.node.epoch.stand_ins:
             for entry in first.kept:
                 if entry.fence == message.fence:
                     return entry.node
@@ -175,29 +179,32 @@ class Validation:
     def is_of_use(self, message: Message) -> bool:
         """What honest nodes may say, too, when they or we have missed something."""
         node, sender = self.node, message.sender
-        members = node.members
+        members = node.member.members
         if isinstance(message, Propose):
             if sender not in members:
                 self.come_along(message)
                 return self.learn(message, message.config.epoch)
         elif isinstance(message, Ledger | Copy):
-            if message.first.epoch > node.adopted and not self.is_believed(sender):
+            if message.first.epoch > node.member.adopted and not self.is_believed(sender):
                 return self.learn(message, message.first.epoch)
         elif isinstance(message, Renew):
-            if message.epoch > node.adopted and sender not in members:
+            if message.epoch > node.member.adopted and sender not in members:
                 return self.learn(message, message.epoch)
         elif isinstance(message, Higher):
-            node.highest = max(node.highest, message.epoch)
-            if self.given_up.get(sender) == node.adopted:
+            node.member.highest = max(node.member.highest, message.epoch)
+            if self.given_up.get(sender) == node.member.adopted:
                 return False  # who proposes tells us itself
-            if node.proposal is not None and node.proposal.epoch < message.epoch:
-                remember(self.given_up, sender, node.adopted)
+            if node.member.proposal is not None and node.member.proposal.epoch < message.epoch:
+                remember(self.given_up, sender, node.member.adopted)
         elif isinstance(message, Return):  # its owner says so itself, too
             return self.owner(message) in (None, sender)
         elif isinstance(message, Confirm):
             return sender in members
         elif isinstance(message, Accepted):
-            return node.unaccepted is not None and node.unaccepted.receiver == sender
+            return (
+                node.member.holding.unaccepted is not None
+                and node.member.holding.unaccepted.receiver == sender
+            )
         elif isinstance(message, Suggest) and sender not in members:
             return self.may_suggest(sender, message)
         return True
@@ -205,37 +212,37 @@ class Validation:
     def is_believed(self, sender: int) -> bool:
         """Who tells of an epoch that we do not know: a member; or anybody, if we know of none, or
         none that we know is there any more."""
-        members, gone = self.node.members, self.node.unreachable
+        members, gone = self.node.member.members, self.node.unreachable
         return sender in members or all(one in gone or one == self.node.me for one in members)
 
     def learn(self, message: Message, epoch: Epoch) -> bool:
         """It is no member; or else either we or they do not know who the members are. What honest
         nodes hand on, or hold, while we have missed an epoch is no refusal."""
         node, sender = self.node, self.pool.names.get(message.sender, "?")
-        if len(node.members) > 0 and isinstance(message, Propose | Ledger):
+        if len(node.member.members) > 0 and isinstance(message, Propose | Ledger):
             why = f"a {message.kind} of {self.pool.name}, of which it is not a member"
             self.mesh.refusals.note(sender, why)
-        if epoch < node.adopted:
-            node.inform(message.sender)
-        elif epoch > node.adopted and (node.now - self.asked_at) * 6 >= node.terms.lease:
+        if epoch < node.member.adopted:
+            node.news.inform(message.sender)
+        elif epoch > node.member.adopted and (node.now - self.asked_at) * 6 >= node.terms.lease:
             self.asked_at = node.now
-            for member in node.members:
+            for member in node.member.members:
                 if member != node.me and member not in node.unreachable:
-                    node.ask_ledger(member)
+                    node.news.ask_ledger(member)
         return False
 
     def come_along(self, propose: Propose) -> None:
         """Who thinks itself a member has promised its own epoch: it can take part only in one that
         is higher, and that members propose."""
         node = self.node
-        higher = propose.epoch.counter > node.promised.counter
-        if node.member and higher and self.may_ask(propose.sender):
-            node.highest = max(node.highest, propose.epoch)
-            node.suggested_until = node.now + node.terms.lease // 2
+        higher = propose.epoch.counter > node.member.promised.counter
+        if node.member.is_member() and higher and self.may_ask(propose.sender):
+            node.member.highest = max(node.member.highest, propose.epoch)
+            node.member.suggested_until = node.now + node.terms.lease // 2
 
     def may_suggest(self, sender: int, suggest: Suggest) -> bool:
         """The same, in the same epoch, it may say again."""
-        promised = self.node.promised
+        promised = self.node.member.promised
         epoch, _ = self.suggested.get(sender, (NO_EPOCH, 0))
         return suggest.epoch < promised or epoch == promised or self.may_ask(sender)
 
@@ -245,7 +252,7 @@ class Validation:
         _, since = self.suggested.get(sender, (NO_EPOCH, -(2**62)))
         if node.now - since < SUGGESTS_AGAIN * node.terms.lease:
             return False
-        remember(self.suggested, sender, (node.promised, node.now))
+        remember(self.suggested, sender, (node.member.promised, node.now))
         return True
 
     # -- reports -------------------------------------------------------------------------------
@@ -253,7 +260,7 @@ class Validation:
     def doubts_report(self, sender: int, promise: Promise) -> str:
         """Of a proposal of ours. What cannot be told from the truth is taken out of it."""
         node, report = self.node, promise.report
-        proposal = node.proposal
+        proposal = node.member.proposal
         if proposal is None or proposal.closed or promise.epoch != proposal.epoch:
             return ""
         said = max(report.top, report.adopted, report.config.epoch)
@@ -261,11 +268,13 @@ class Validation:
             return "its epoch is too far ahead"
         if any(entry.node != sender for entry in report.grants):
             return "it reports permits that other nodes hold"
-        if sender not in node.members:
-            told = [one for who, one in proposal.reports.items() if who in node.members]
+        if sender not in node.member.members:
+            told = [one for who, one in proposal.reports.items() if who in node.member.members]
             if said > max([max(one.top, one.config.epoch) for one in told], default=NO_EPOCH):
                 return "no member knows its epoch yet"
-            config = node.config._replace(epoch=min(node.config.epoch, report.config.epoch))
+            config = node.member.config._replace(
+                epoch=min(node.member.config.epoch, report.config.epoch)
+            )
             report = promise.report = report._replace(config=config)
         reports = {**proposal.reports, sender: report}
         for who in self.refuted(reports):
@@ -273,7 +282,7 @@ class Validation:
             self.mesh.refusals.note(self.pool.names.get(who, "?"), "an invalid token")
         out = sum([entry.permits for one in reports.values() for entry in one.grants])
         for who, one in reports.items():
-            if out > self.most_out() and who not in node.members:
+            if out > self.most_out() and who not in node.member.members:
                 reports[who] = one._replace(grants=())  # it lapses
         promise.report = reports.pop(sender)
         proposal.reports.update(reports)
@@ -285,7 +294,7 @@ class Validation:
         for who, one in reports.items():
             sent = one.unaccepted
             receiver = reports.get(sent.receiver) if sent is not None else None
-            if sent is not None and receiver is not None and self.node.vouches(receiver, sent):
+            if sent is not None and receiver is not None and vouches(receiver, sent):
                 claims.append((who, sent.state))
         found: list[int] = []
         for who, token in claims:
@@ -303,14 +312,14 @@ class Validation:
 
     def most_out(self) -> int:
         """So many permits can be in use; more than there are if there were more before."""
-        first, permits = self.node.first, self.node.config.permits
+        first, permits = self.node.member.first, self.node.member.config.permits
         if first is None or not first.paused:
             return permits
         return max(permits, sum([entry.permits for entry in first.kept]))
 
     def miscounts(self, token: TokenState) -> bool:
         """Free permits and those in the ledger are all there are."""
-        config = self.node.config
+        config = self.node.member.config
         out = sum([entry.permits for entry in token.ledger])
         return token.epoch == config.epoch and token.free + out != config.permits
 
@@ -324,19 +333,27 @@ class Validation:
             return self.doubts_grant(message, seal)
         if len(seal.returned) > 0:
             most = self.most_out()
-            if len(seal.returned) > most or len(node.pending) + len(seal.returned) > 2 * most:
+            if (
+                len(seal.returned) > most
+                or len(node.epoch.keeper.pending) + len(seal.returned) > 2 * most
+            ):
                 return "it returns more permits than the pool has"
             if self.is_stolen(message.sender, seal):
                 return "it returns permits that other nodes hold"
         if state is not None:
             if state.epoch != seal.epoch or self.miscounts(state):
                 return "its token has a wrong number of permits"
-            if len(node.grants) > 0 and self.is_unnamed(state):
+            if len(node.member.grants) > 0 and self.is_unnamed(state):
                 return "its token does not list permits that this node holds"
             self.drop_unproved(state.ledger)
-        ours = same(seal.epoch, node.adopted)
-        early = node.inner is None if ours else seal.epoch > node.adopted
-        if node.fixed and early and not seal.is_timed() and node.is_addressed(seal):
+        ours = same(seal.epoch, node.member.adopted)
+        early = node.epoch.inner is None if ours else seal.epoch > node.member.adopted
+        if (
+            node.terms.fixed
+            and early
+            and not seal.is_timed()
+            and node.member.is_addressed(seal.boot)
+        ):
             return self.store(sender, seal, size)
         return ""
 
@@ -351,13 +368,15 @@ class Validation:
             return "it carries more than a grant"
         if lent.node != node.me or lent.lapsing or lent.fence.epoch != seal.epoch:
             return "its grant is for another node, or of another epoch"
-        if seal.epoch != node.adopted or node.inner is None:
+        if seal.epoch != node.member.adopted or node.epoch.inner is None:
             return ""  # it is not looked at
         if getattr(message, "hop", 0) >= MOST_HOPS or getattr(message, "grants", 0) > COUNTED:
             return "its counters are out of range"
         if self.is_elsewhere(message):
             return "its sender does not have the token"
-        held = [grant for grant in node.grants.values() if grant.epoch == node.adopted]
+        held = [
+            grant for grant in node.member.grants.values() if grant.epoch == node.member.adopted
+        ]
         if sum([grant.permits for grant in held]) + lent.permits > self.most_out():
             return "it grants more permits than the pool has"
         if self.has_wrong_slots(lent, {slot for grant in held for slot in grant.slots}):
@@ -368,18 +387,18 @@ class Validation:
         """Is the token here, or with somebody else, at the same hop or since? It does not move
         while a grant is under way. That it has moved since we heard of it may be true or not."""
         node = self.node
-        if node.inner is not None and node.inner.tokens() > 0:
+        if node.epoch.inner is not None and node.epoch.inner.tokens() > 0:
             return True
-        hop, known = getattr(message, "hop", None), node.holder_hop
+        hop, known = getattr(message, "hop", None), node.member.holding.holder_hop
         if hop is None:
             return False
-        return bool(hop < known or (hop == known and message.sender != node.holder))
+        return bool(hop < known or (hop == known and message.sender != node.member.holding.holder))
 
     def has_wrong_slots(self, lent: Entry, held: set[int]) -> bool:
         node = self.node
         if not node.terms.slots:
             return len(lent.slots) > 0
-        slots, config = set(lent.slots), node.config
+        slots, config = set(lent.slots), node.member.config
         there = config.slots if len(config.slots) > 0 else range(config.permits)
         one_each = len(slots) == len(lent.slots) == lent.permits
         return not one_each or not slots.issubset(there) or not slots.isdisjoint(held)
@@ -388,19 +407,19 @@ class Validation:
         """A grant that comes after the end of its lease is a reason to propose; who is no member
         may give one now and then."""
         node = self.node
-        if seal.lent is None or node.arrives_until(seal) > node.now:
+        if seal.lent is None or arrives_until(node.now, seal) > node.now:
             return True
-        return sender in node.members or self.may_ask(sender)
+        return sender in node.member.members or self.may_ask(sender)
 
     def doubts_received(self, sender: int, message: Received) -> str:
         node = self.node
-        if message.epoch != node.adopted:
+        if message.epoch != node.member.adopted:
             return ""  # it is not looked at
         if len(message.received) > self.most_out():
             return "it acknowledges more grants than there are permits"
         if not all(is_note(label) for _, label in message.received):
             return "what it says of a grant is unreadable"
-        ledger = node.token.ledger if node.token is not None else ()
+        ledger = node.member.holding.token.ledger if node.member.holding.token is not None else ()
         others = {entry.fence for entry in ledger if entry.node != sender}
         if any(fence in others for fence, _ in message.received):
             return "it acknowledges grants of other nodes"
@@ -411,7 +430,7 @@ class Validation:
     def is_unnamed(self, state: TokenState) -> bool:
         """Do we hold anything that this token's ledger does not say we do?"""
         out = {entry.fence: entry.permits for entry in state.ledger}
-        for fence, grant in self.node.grants.items():
+        for fence, grant in self.node.member.grants.items():
             lives = grant.epoch == state.epoch and grant.until > self.node.now
             if lives and out.get(fence, 0) < grant.permits:
                 return True
@@ -420,16 +439,16 @@ class Validation:
     def is_stolen(self, sender: int, seal: Seal) -> bool:
         """Whoever has the token can tell; the others take it along."""
         node, proofs = self.node, self.proofs
-        if node.token is None:
+        if node.member.holding.token is None:
             proofs.learn(seal.returned, seal.proofs)
             return False
-        return proofs.refutes(node.token.ledger, sender, seal.returned, seal.proofs)
+        return proofs.refutes(node.member.holding.token.ledger, sender, seal.returned, seal.proofs)
 
     def drop_unproved(self, ledger: tuple[Entry, ...]) -> None:
         """The token comes, and would strike out what waits for it here."""
-        if len(self.node.pending) > 0:
+        if len(self.node.epoch.keeper.pending) > 0:
             for part in self.proofs.unproved(ledger):
-                self.node.pending.remove(part)
+                self.node.epoch.keeper.pending.remove(part)
                 self.mesh.refusals.note("?", f"permits of {self.pool.name} that other nodes hold")
 
     def store(self, sender: str, seal: Seal, size: int) -> str:
@@ -443,8 +462,8 @@ class Validation:
         return ""
 
     def clear(self) -> None:
-        if self.early is not self.node.early or len(self.early) == 0:
-            self.early = self.node.early
+        if self.early is not self.node.epoch.early or len(self.early) == 0:
+            self.early = self.node.epoch.early
             for sender, size in self.stored:
                 self.mesh.stored.remove(sender, size)
             self.stored = []

@@ -159,7 +159,7 @@ def towards(pool: LocalPool) -> str | None:
     if core is None or core.tokens():
         return None
     if pool.members is not None:
-        holder = pool.names.get(pool.members.node.pace.holder())
+        holder = pool.names.get(pool.members.node.timers.holder())
         return pool.mesh.link_map.route(holder) if holder is not None else None
     return pool.names.get(core.towards())
 
@@ -234,12 +234,14 @@ def ledger_of(pool: LocalPool) -> Ledger | None:
     if pool.members is None:
         return None
     node = pool.members.node
-    state = node.unaccepted.state if node.unaccepted is not None else None
-    if node.token is not None:
-        if not node.usable():
+    state = (
+        node.member.holding.unaccepted.state if node.member.holding.unaccepted is not None else None
+    )
+    if node.member.holding.token is not None:
+        if not node.member.usable():
             return None  # others may have granted its permits since its lease ended
-        state = node.token.state()
-    if state is None or state.epoch != node.promised:
+        state = node.member.holding.token.state()
+    if state is None or state.epoch != node.member.promised:
         return None
     now, first = time.time(), pool.configuration.fences if pool.configuration else 0
     found: list[Out] = []

@@ -1,0 +1,241 @@
+"""The gate between the node inside and the world: what it asks for passes as far as the token's
+state allows.
+
+Rules 8, 11 and 17. A client is let in, and permits are lent, only by the token that is here and
+usable. The gate calls no handler of the node inside: it names those that must leave at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from meshlock.algorithms.interface import NIL, Effect, Enter, Frozen, Message
+from meshlock.algorithms.recovery.freezing import Declared, by_key, special
+from meshlock.algorithms.recovery.holding import Grant, HeldToken
+from meshlock.algorithms.recovery.inside import Inside
+from meshlock.algorithms.recovery.keeper import TokenKeeper
+from meshlock.algorithms.recovery.records import (
+    ANY_BOOT,
+    MOST_GRANTS,
+    Entry,
+    Fence,
+    Seal,
+    fence_number,
+    new_entry,
+    new_fence,
+    new_part,
+)
+from meshlock.algorithms.recovery.waiting import WaitingClients
+from meshlock.algorithms.subclassing import mypyc_attr
+
+Leaving = list[tuple[int, Fence, int]]
+"""Clients that leave at once, with the fence and the permits of their grants (rule 11)."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Gate:
+    def __init__(self, clients: WaitingClients, keeper: TokenKeeper) -> None:
+        self.clients = clients
+        self.keeper = keeper
+        self.member = keeper.member
+        self.terms = keeper.member.terms
+        self.inside = keeper.inside
+        self.loans = keeper.loans
+        self.notes = keeper.notes
+        self.leaving: dict[int, int] = {}  # clients that gave up but will be let in: their wants
+        self.withheld: list[Effect] = []  # until there is a token that is good
+
+    def pass_on(self) -> Leaving:
+        """What the node inside asks for, in order."""
+        out = self.inside.out
+        effects = out[:]
+        out.clear()
+        terms, withheld, keeper = self.terms, self.withheld, self.keeper
+        left: Leaving = []
+        for effect in effects:
+            if isinstance(effect, Message):
+                if terms.closed:
+                    self.inside.departing(effect)
+                carries = effect.tokens() == 1
+                lends = effect.lends() > 0
+                if not carries and not lends:
+                    returned = keeper.take_pending(effect.permits())
+                    boot = keeper.boot_of(effect.receiver) if not terms.open else ANY_BOOT
+                    effect.seal = Seal(self.member.adopted, boot, None, 0, returned)
+                if len(withheld) > 0 or (carries and not keeper.may_give(effect)):
+                    withheld.append(effect)
+                elif carries:
+                    keeper.give(effect)
+                elif lends and not self.may_lend(effect):
+                    withheld.append(effect)
+                elif lends:
+                    self.lend(effect)
+                else:
+                    self.member.out.append(effect)
+            elif isinstance(effect, Enter) and self.is_awaited(effect.client):
+                if self.is_lent(effect.client):
+                    left += self.let_in_lent(effect.client)
+                elif len(withheld) > 0 or not self.may_let_in(effect.client):
+                    withheld.append(effect)
+                else:
+                    left += self.let_in(effect.client)
+        if len(withheld) > 0:
+            return self.flush() + left
+        return left
+
+    def flush(self) -> Leaving:
+        """Rule 8."""
+        withheld, self.withheld = self.withheld, []
+        blocked = False
+        behind: set[int] = set()
+        left: Leaving = []
+        for effect in withheld:
+            if isinstance(effect, Enter):
+                if not self.is_awaited(effect.client):
+                    continue
+                if not blocked and self.may_let_in(effect.client):
+                    left += self.let_in(effect.client)
+                    continue
+                blocked = True
+            elif isinstance(effect, Message):
+                passes = effect.receiver not in behind
+                lends = effect.lends() > 0
+                if effect.tokens() == 0 and not lends and passes:
+                    self.member.out.append(effect)
+                    continue
+                if lends and passes and not blocked and self.may_lend(effect):
+                    self.lend(effect)
+                    continue
+                if effect.tokens() == 1 and passes and not blocked and self.keeper.may_give(effect):
+                    self.keeper.give(effect)
+                    continue
+                blocked = blocked or effect.tokens() == 1 or lends
+                behind.add(effect.receiver)
+            self.withheld.append(effect)
+        return left
+
+    def withheld_loans(self) -> int:
+        return len([one for one in self.withheld if isinstance(one, Message) and one.lends() > 0])
+
+    def take_withheld(self, peer: int) -> list[Message]:
+        """Messages with a token or permits that cannot leave any more, without their seals."""
+        to_peer = [
+            one for one in self.withheld if isinstance(one, Message) and one.receiver == peer
+        ]
+        self.withheld = [one for one in self.withheld if one not in to_peer]
+        found = [one for one in to_peer if one.tokens() + one.permits() > 0]
+        for message in found:
+            if message.seal is not None:
+                self.keeper.pending.update(message.seal.returned)
+                message.seal = None
+        return found
+
+    def is_awaited(self, client: int) -> bool:
+        """Not a stand-in, which has its entry already, and nobody whom an algorithm makes up."""
+        return client in self.clients.waiting or client in self.leaving
+
+    def wants(self, client: int) -> int:
+        waiting = self.clients.waiting
+        return waiting[client][0] if client in waiting else self.leaving[client]
+
+    def may_let_in(self, client: int) -> bool:
+        token = self.member.holding.token
+        if token is None or not self.member.usable() or token.grants >= MOST_GRANTS:
+            return False
+        return self.wants(client) <= token.free
+
+    def let_in(self, client: int) -> Leaving:
+        """The result: those that leave at once (rule 11)."""
+        token = self.member.holding.token
+        assert token is not None
+        label = self.notes.label(client)
+        entry = self.new_grant(token, self.member.me, self.wants(client), label)
+        return self.hand_over(client, entry, label, token.until)
+
+    def new_grant(self, token: HeldToken, node: int, want: int, label: str) -> Entry:
+        token.grants += 1
+        token.free -= want
+        fence = new_fence(token.epoch, token.grants)
+        slots = token.first_slots(want, self.member.config) if self.terms.slots else ()
+        entry = new_entry(node, fence, want, slots, label)
+        token.ledger = (*token.ledger, entry)
+        return entry
+
+    def hand_over(self, client: int, entry: Entry, label: str, until: int) -> Leaving:
+        """A grant to the client that is in the ledger."""
+        fence, want, member = entry.fence, entry.permits, self.member
+        if self.leaving.pop(client, 0) > 0:
+            self.keeper.returning[fence] = 0
+            return [(client, fence, want)]
+        self.clients.remove(client)
+        member.grants[fence] = Grant(client, want, member.adopted, until, entry.slots, label)
+        permits = member.config.permits
+        member.out.append(Enter(client, fence_number(fence), until, permits, entry.slots))
+        return []
+
+    # -- grants to clients of other nodes ----------------------------------------------------------
+
+    def may_lend(self, message: Message) -> bool:
+        token = self.member.holding.token
+        if token is None or not self.member.usable() or token.grants >= MOST_GRANTS:
+            return False
+        return message.lends() <= token.free
+
+    def lend(self, message: Message) -> None:
+        """Rule 17."""
+        member = self.member
+        token = member.holding.token
+        assert token is not None
+        label = self.notes.label(NIL)
+        entry = self.new_grant(token, message.receiver, message.lends(), label)
+        self.loans.lent[entry.fence] = member.now
+        left = token.until - member.now
+        message.seal = Seal(member.adopted, ANY_BOOT, None, left, (), entry)
+        member.out.append(message)
+
+    def is_lent(self, client: int) -> bool:
+        """Is this step about a grant of what that client wants, and for nobody else yet?"""
+        if self.loans.arrived is None:
+            return False
+        entry, _ = self.loans.arrived
+        whole = new_part(entry.fence, 0, entry.permits)
+        return whole in self.keeper.pending and entry.permits == self.wants(client)
+
+    def let_in_lent(self, client: int) -> Leaving:
+        """As if the token were here."""
+        assert self.loans.arrived is not None
+        entry, until = self.loans.arrived
+        self.keeper.pending.remove(new_part(entry.fence, 0, entry.permits))
+        return self.hand_over(client, entry, self.notes.label(client), until)
+
+
+def freeze_withheld(part: Gate, now: int) -> Frozen:
+    return tuple([frozen_effect(effect) for effect in part.withheld])
+
+
+def thaw_withheld(part: Gate, frozen: Any) -> None:
+    part.withheld = [thawed_effect(part.inside, one) for one in frozen]
+
+
+def frozen_effect(effect: Effect) -> Frozen:
+    if isinstance(effect, Enter):
+        return (effect.client,)
+    message = cast(Message, effect)
+    seal = None if message.seal is None else message.seal.freeze()
+    return (message.sender, message.receiver, message.freeze(), seal)
+
+
+def thawed_effect(inside: Inside, frozen: Any) -> Effect:
+    if len(frozen) == 1:
+        return Enter(frozen[0])
+    sender, receiver, fields, seal = frozen
+    message = inside.message(receiver, fields)
+    message.sender = sender
+    message.seal = None if seal is None else Seal(*seal)
+    return message
+
+
+GATE_VARIABLES = Declared(
+    by_key("leaving"),
+    special("withheld", freeze_withheld, thaw_withheld),
+)
