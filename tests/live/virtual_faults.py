@@ -262,7 +262,7 @@ class Faults:
         judge.may_become(permits)
         self.perhaps(["kill", "part", "slow", "full", "propose"], pool.me)
         try:
-            await pool.set_permits(permits, timeout=6 * LEASE)
+            await pool.resize(permits, timeout=6 * LEASE)
             if run.pool(pool.me) is not pool:
                 raise TimeoutError  # nobody was told
             run.note("resized", permits)
