@@ -44,56 +44,27 @@ checks fences is safe even from clients that do not.
 
 The layer itself routes messages to them by a table, and makes the parts of a new epoch.
 
-**The rules**, each marked where it acts. The numbers are those of docs/how-it-works/recovery.md.
+**The rules** are marked by number where they act. docs/how-it-works/recovery.md has them in full:
 
-1.  The token's state and lease belong to the layer and go with every message that carries the
-    token of the algorithm inside.
-2.  Adopting an epoch throws the node inside away and makes a new one. The founder, who proposed
-    the epoch, starts with all permits; for each entry of the ledger a *stand-in* asks there and
-    enters at once. Then the waiting clients ask anew, with the age they have.
-3.  A grant of the first ledger ends by RETURN to the founder, whose stand-in leaves; a lapsing
-    one when its time is over.
-4.  The first ledger never changes: anybody may hand it on.
-5.  HELLO goes over every link that forms, and on adoption. To the algorithm inside a link is up
-    while both ends take part in the same epoch.
-6.  In fixed networks messages for an epoch not adopted yet wait for it; where nodes may come and
-    go (an *open* algorithm), also for a receiver that does not take part yet.
-7.  Messages inside are for one epoch and one life of the receiver; of an open algorithm only the
-    token is, for anybody may forward the rest. After a promise the node inside is not called again.
-8.  Who is let in, a token, and what stands behind it to the same receiver, waits until the
-    token is minted and its lease runs.
-9.  Permits that come back are struck out if the *inner* node had the token before; else they are
-    pending, and go along with the next permits that it sends, or with the token. Each part of a
-    grant names its permits by number, so that twice is as good as once, in any order.
-10. A token on a failed link arrives late, once, or never; the sender does not take it back.
-11. A client that gave up when its entry could not be stopped any more is let in and leaves at once.
-12. A node takes part in an epoch if the ledger names its boot, or does not name it at all and its
-    disk knows that it never was in it.
-13. Or, where links may change or nodes may come and go, if the ledger as it is now, from the
-    holder, names no former life of it, and it is not its founder. In an open algorithm it tells all
-    its life, and takes no token of a hop that it was told of.
+1.  The token's state and lease belong to the layer and go with every message that carries it.
+2.  Adopting an epoch makes a new node inside; stand-ins ask for what is out, then clients ask anew.
+3.  A grant of the first ledger ends at the founder; a lapsing one when its time is over.
+4.  The first ledger never changes: any node may hand it on.
+5.  HELLO goes over every link that forms, and on adoption; it says who takes part.
+6.  In fixed networks messages for an epoch that is not adopted yet wait for it.
+7.  Messages inside are for one epoch and one life; after a promise the node inside is not called.
+8.  What needs the token waits until it is minted and its lease runs.
+9.  Permits return by number, to the token or ahead of it.
+10. A token on a failed link arrives late, once, or never; its sender does not take it back.
+11. A client that gave up too late is let in and leaves at once.
+12. The ledger, or the disk, says whether this life of a node takes part.
+13. Or the ledger as it is now does, where links may change or nodes may come and go.
 14. Reasons to propose: see :mod:`.timers`.
-15. If more is out than the new epoch has permits, it is a pause: the token stays with the founder,
-    free permits are below 0 and grow with what comes back, and nobody asks inside. When they are
-    not below 0 any more the founder proposes the next epoch. Where permits have names, an epoch may
-    have others: what is out under a name that is no more stays out until it comes back, and counts;
-    only names that there are and that are not out are granted.
-16. A pool may be *made* by one node: its only member, with a token of no epoch, surrendered at once
-    to the first one. No grant of it can exist before, so nothing is waited out. The others know no
-    members until they hear of an epoch. Whoever does not know, or has forgotten, does not vote, nor
-    does its report count, until it has adopted an epoch for which this life of it has reported:
-    a quorum of others has told who the members are. Nobody becomes a member before.
-17. An algorithm may *lend*: grant to a client of another node while its token stays. The entry is
-    in the ledger before the message leaves, and the grant is good for what was left of the token's
-    lease then, less the time under way; from then on its node renews it like any other. Each is
-    accepted once, and none that was made before the holder told a node that comes late what is out.
-    The receiver acknowledges it, or returns it, and the token does not leave before. If it does
-    neither, or if its lease had ended when it came, that is a reason to propose.
-18. All grants whose lease runs are reported, also those that the epoch goes on without. They are
-    kept if the token is found and its ledger names them: whoever could free them has surrendered
-    it. That there is one is a reason to propose.
-19. Who adopts an epoch that has found no token, and has one, surrenders it late. If no other was
-    made yet, it counts as found, but lets nobody in before the next epoch.
+15. While more is out than there are permits, the pool pauses.
+16. A node that does not know who the members are has no vote; a pool may be made by one node.
+17. A grant may be lent to a client of another node while the token stays.
+18. All grants whose lease runs are reported, and kept if the token's ledger names them.
+19. A token that is reported late is not replaced.
 """
 
 from __future__ import annotations
