@@ -38,6 +38,7 @@ ACTIONS = (
 """Steps that are counted, by their names in driver/world.py."""
 
 RARE = (
+    "direct/asks-again-for-what-was-granted",
     "jiang/asks-anew-when-it-changes",
     "jiang/gives-the-rank-to-another",
     "jiang/ages-only-what-it-asked-for",

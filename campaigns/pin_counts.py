@@ -303,6 +303,10 @@ def tied() -> list[dict[str, Any]]:
             crowd = {"clients": 2, "flips": 1, "options": {"patience": "1", "raises": "1"}}
             for failures in ("return", "custody") if topology == "line" else ("return",):
                 add(algorithm, topology, [*alike, "1:1@1"], **crowd, failures=failures)
+    # The token overtakes a GRANT to where it goes.
+    moving = {"permits": 2, "clients": 2, "links": "unordered", "options": {"rest": "2"}}
+    asked = ["0:1@1", "0:1@1", "0:2@1", "1:1@1", "1:1@1"]
+    add("direct", "complete", asked, nodes=2, **moving)
     for algorithm in ("naimi-trehel-original", "neilsen-mizuno", "ricart-agrawala"):
         add(algorithm, "complete", alike)
     return rows

@@ -89,7 +89,8 @@ class Judge:
         self.made = 0  # grants, those that are on their way too
         self.given_up: set[int] = set()  # nodes where a client has, since the last of them
         self.alone: Client | None = None  # asked at a quiet moment, and nobody since
-        self.lent = [0] * setup.size  # grants that are on their way there
+        self.lent: list[set[int]] = [set() for _ in range(setup.size)]  # on their way there
+        self.arrived = NEVER  # the one that this step brought
         self.ties = 0  # entries of which another of the same priority was as long there
         self.waiting: dict[int, Client] = {}
         self.inside: dict[int, Client] = {}
@@ -162,9 +163,7 @@ class Judge:
         self.fences.add(fence)
         self.grants += 1
         self.known[node] = min(fence, self.grants)
-        if self.lent[node] > 0:
-            self.lent[node] -= 1
-        else:
+        if fence != self.arrived:
             self.made += 1
             if self.tied:
                 self.judge_ties([client])
@@ -176,13 +175,14 @@ class Judge:
             self.due = []
         self.next_of_step(client)
 
-    def lends(self, node: int) -> None:
-        """Permits are sent to that node, for somebody who waits there: the next that was due."""
+    def lends(self, node: int) -> int:
+        """Permits are sent to that node, for somebody who waits there: the next that was due. The
+        result: which of the grants it is, in the order of their making."""
         waiting = [client for client in self.waiting.values() if client.node == node]
         if self.tied and waiting and node not in self.given_up:
             self.judge_ties(waiting)
-        self.lent[node] += 1
         self.made += 1
+        self.lent[node].add(self.made)
         if self.queue:
             waiting = [client for client in waiting if client in self.queue]
         if self.due and waiting:
@@ -193,11 +193,18 @@ class Judge:
         self.due = []
         if waiting:
             self.next_of_step(max(waiting, key=self.least))
+        return self.made
+
+    def arrives(self, node: int, grant: int) -> None:
+        """Permits that were sent to that node. If a client enters with the fence of that grant, it
+        enters by it; another in the same step enters because they were returned."""
+        self.lent[node].discard(grant)
+        self.arrived = grant
 
     def judge_ties(self, entering: list[Client]) -> None:
         """One of these enters: it must not pass another that goes first for certain."""
         for other in self.waiting.values():
-            if self.lent[other.node] > 0 or other in entering:
+            if self.lent[other.node] or other in entering:
                 continue
             equal = [client for client in entering if client.priority == other.priority]
             self.ties += len(equal) > 0
@@ -243,7 +250,8 @@ class Judge:
         if self.at_rest and self.ordered:
             self.set_due()
             self.begin_step()
-            self.more = falls and was_due  # the token may be sent to it before all know
+            # where each node has a queue of its own, the token may be sent to it before all know
+            self.more = falls and was_due and self.lines == 0
         elif falls and was_due:
             self.due = []  # the token may be on its way to it
 
@@ -262,6 +270,7 @@ class Judge:
             self.due = []
         self.more = False
         self.queue = []
+        self.arrived = NEVER
         self.at_rest = at_rest
 
     def withdraws(self, number: int) -> None:
@@ -321,7 +330,6 @@ class Judge:
         self.quiets += 1
         self.alone = None
         self.given_up.clear()
-        self.lent = [0] * len(self.lent)
         if not self.waiting:
             return
         for client in self.waiting.values():

@@ -53,6 +53,7 @@ class World:
         self.out: list[Effect] = []
         self.done: list[Doing] = []
         self.last_token_way: Pair = (NIL, NIL)
+        self.lent: dict[int, int] = {}  # messages with permits, by identity: which grant it is
         algorithm = setup.algorithm
         if setup.joined and algorithm.join is not None:
             self.nodes: list[Node] = [
@@ -219,6 +220,8 @@ class World:
             self.say(f"node {j} receives, {how}{described(message)} from {message.sender}")
         if message.tokens():
             self.last_token_way = pair_of(message.sender, j)
+        if message.lends():
+            self.judge.arrives(j, self.lent.pop(id(message)))
         self.nodes[j].receive(message)
         self.after(j)
 
@@ -245,7 +248,7 @@ class World:
                 if self.tell is not None:
                     self.say(f"    sends {described(effect)} to {effect.receiver}")
                 if effect.lends():
-                    self.judge.lends(effect.receiver)
+                    self.lent[id(effect)] = self.judge.lends(effect.receiver)
             elif isinstance(effect, Enter):
                 if self.tell is not None:
                     self.say(f"    lets client {effect.client} in")

@@ -96,11 +96,15 @@ class LiarNode(Node):
     def request(self, client: int, want: int, priority: int) -> None:
         self.wants[client] = want
         self.serve()
+        if self.liar.lends and self.holder:
+            self.send_to_any(FalseGrant, 1)
         self.lie(3)
 
     def release(self, client: int) -> None:
         self.free += self.held.pop(client, 1)
         self.serve()
+        if self.liar.lends and self.holder:
+            self.send_to_any(FalseGrant, 1)
         self.lie(2)
         if self.holder and self.random.random() < 0.5:
             self.pass_on()
@@ -158,6 +162,7 @@ class Liar:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.often = self.random.choice([0.05, 0.3, 1.0])
+        self.lends = False
 
     def make(
         self, network: Network, permits: int, options: dict[str, str], out: list[Effect]
@@ -185,6 +190,7 @@ class Liar:
     def algorithm(self, many_clients: bool, network: str) -> Algorithm:
         """Among the fixed participants of an epoch, over links that change, or open to nodes that
         come and go, whose grants may go to clients of others."""
+        self.lends = network == "open"
         return Algorithm(
             "liar",
             "Lies",

@@ -252,6 +252,40 @@ def test_a_grant_that_nobody_wants_any_more_goes_back() -> None:
     assert node.free_permits() == 0 and not node.clients
 
 
+@pytest.mark.parametrize("displaced", [False, True])
+def test_a_grant_that_the_token_overtakes_is_for_whom_it_was_made(displaced: bool) -> None:
+    """Also if a more urgent one has taken its line since, which the holder did not know yet."""
+    out: list[Effect] = []
+    node = DirectNode(1, out, 1, 10)
+    node.request(1, 1, 2)
+    [asked] = said(out)
+    granted = (1, asked[2], 0, 0, 0, 0)
+    if displaced:
+        node.request(2, 1, 5)
+        said(out)
+    node.receive(Token(1, 1, 0, 4, (granted, (2, 9, 1, 5, 46, 1))))
+    assert said(out) == []
+    assert [one[2] for one in node.queue if one[0] == 1] == ([1] if displaced else [0])
+    node.receive(Grant(1, asked[2], 1, 4, 0))
+    assert said(out) == [(1,)]
+    assert node.clients == {1: 1} and node.free_permits() == 0
+
+
+def test_a_grant_that_the_token_overtakes_goes_back_if_nobody_wants_it() -> None:
+    out: list[Effect] = []
+    node = DirectNode(1, out, 1, 10)
+    node.request(1, 1, 2)
+    [asked] = said(out)
+    node.receive(Token(1, 1, 0, 4, ((1, asked[2], 0, 0, 0, 0),)))
+    node.change_priority(1, 1, 3)
+    assert [one[2] for one in node.queue] == [0]
+    node.withdraw(1)
+    node.request(2, 1, 2)
+    node.receive(Grant(1, asked[2], 1, 4, 0))
+    assert said(out) == [(2,)]
+    assert node.clients == {2: 1} and node.free_permits() == 0
+
+
 def test_a_grant_for_a_former_life_goes_back() -> None:
     out: list[Effect] = []
     node = DirectNode(1, out, 3, 10, holder=0, hop=0, number=1 << LATER | 7)

@@ -67,8 +67,10 @@ def test_a_grant_that_counts_twice_is_found_in_some_world() -> None:
 -        taken.append(number)
 """)
     with pytest.raises(Wrong, match=r"fences must grow|not in the ledger|permits in use"):
-        for seed in range(6 * SEEDS, 12 * SEEDS):  # 2 of the first 512 find it
-            Story("direct", seed, undone).tell()
+        for seed in range(2 * SEEDS):  # 3 of the first 60 find it
+            story = Story("direct", seed, undone)
+            story.world.doubles = 0.5
+            story.tell()
 
 
 @pytest.mark.parametrize("algorithm", SEVERAL)
@@ -189,7 +191,7 @@ def test_clients_of_a_node_keep_their_order_through_an_epoch() -> None:
 def test_an_algorithm_that_lies_breaks_nothing(many_clients: bool, network: str) -> None:
     """Whether anybody is served is its business; how many at once is the layer's."""
     entries = epochs = borrowed = 0
-    for seed in range(SEEDS if network != "open" else 4 * SEEDS):  # few grants are accepted there
+    for seed in range(SEEDS):
         story = Story(Liar(seed).algorithm(many_clients, network), seed)
         story.world.honest = False
         story.world.twins = 0.0  # it does not even freeze

@@ -9,6 +9,7 @@ from meshlock.algorithms.recovery.records import NO_EPOCH, FirstLedger
 from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.manifest import PinnedSetUp, entries, found
 from meshlock.check.world import World
+from meshlock.errors import Refused
 
 TWICE = "recovery/reports-a-token-twice"
 
@@ -77,3 +78,27 @@ def times_counted(model: Crashing, world: World) -> int:
             ledgers.add(carried.message.first)
     found = [ledger.before for ledger in ledgers if ledger.before != NO_EPOCH]
     return max([found.count(epoch) for epoch in found], default=0)
+
+
+CLOSED = ["request 1", "deliver REQUEST 1>0", "deliver TOKEN 0>1", "remove 2 by 1"]
+CLOSED += ["deliver PROPOSE 1>0", "deliver PROMISE 0>1", "close 1"]
+
+
+def test_a_ledger_is_confirmed_only_by_members_that_know_it() -> None:
+    """Else node 0, which goes by the members before, could replace the token together with 2, while
+    node 1 removes node 0 as well and goes on alone. An answer to a renewal is a promise: whoever
+    gives it need not have the ledger. So a proposer does not renew before."""
+    words = {"algorithm": "direct", "topology": "complete", "nodes": 3, "members": "all"}
+    words |= {"requests": ["1"], "stay": [1], "proposals": 1, "proposers": [1]}
+    words |= {"member_changes": ["remove 2"], "renewals": "travel", "handshakes": "any"}
+    model = PinnedSetUp({**words, "lead": CLOSED}).checking(1).model
+    assert isinstance(model, Crashing)
+    world = model.beginning()
+    assert model.at(world, 1).members == (0, 1) and model.at(world, 0).members == (0, 1, 2)
+    with pytest.raises(Refused, match="'renew 1' is not possible here"):
+        model.lead(world, "renew 1")
+    world = model.lead(world, "deliver LEDGER 1>0")
+    assert model.at(world, 0).members == (0, 1) and model.at(world, 1).held is None
+    world = model.lead(world, "deliver CONFIRM 0>1")
+    assert model.at(world, 1).held is not None
+    model.lead(world, "renew 1")

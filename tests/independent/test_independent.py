@@ -110,12 +110,12 @@ def driven(algorithm: str, permits: int = 1, **options: str) -> Any:
     return SimpleNamespace(**what, options={"ageing": "stamped", "patience": "100", **options})
 
 
-def judge_of(algorithm: str, *asked: tuple[int, int, int], permits: int = 1) -> Any:
+def judge_of(algorithm: str, *asked: tuple[int, int, int], permits: int = 1, **options: str) -> Any:
     """Client 1 of node 0 is inside, where the token is; these ask, one after the other, while
     nothing is in flight: client, node and priority."""
     from driver.judge import Judge
 
-    judge = Judge(driven(algorithm, permits))
+    judge = Judge(driven(algorithm, permits, **options))
     judge.asks(1, 0, permits, 5, 0)
     judge.enters(1, 0, 1)
     judge.moved(True)
@@ -208,12 +208,51 @@ def test_all_grants_of_a_step_from_rest_are_judged(second: int) -> None:
     judge.enters(4, 2, 4)
 
 
-def test_when_the_token_goes_to_one_that_has_become_less_urgent_others_there_may_enter() -> None:
-    judge = judge_of("jiang", (2, 1, 5), (3, 1, 2), (4, 2, 3))
+@pytest.mark.parametrize(("algorithm", "node"), [("jiang", 1), ("jiang", 0), ("direct", 1)])
+def test_others_may_enter_where_the_token_goes_for_one_that_became_less_urgent(
+    algorithm: str, node: int
+) -> None:
+    """There or on the way, if each node has a queue of its own. In direct the queue goes along."""
+    from driver.judge import Violation
+
+    judge = judge_of(algorithm, (2, 1, 5), (3, node, 2), (4, 2, 3), ageing="none")
     judge.changes(2, 1)  # nothing was in flight; now word of it is
     judge.moved(False)
     judge.leaves(1)
-    judge.enters(3, 1, 2)  # the token was sent when node 1 asked for 5
+    if algorithm == "jiang":
+        judge.enters(3, node, 2)  # the token was sent when node 1 asked for 5
+    else:
+        with pytest.raises(Violation, match="order: client 3 of node 1"):
+            judge.enters(3, node, 2)
+
+
+def test_in_the_step_that_makes_a_request_less_urgent_only_the_next_may_enter() -> None:
+    from driver.judge import Violation
+
+    judge = judge_of("jiang", (2, 0, 5), (3, 0, 2), (4, 0, 3), ageing="none")
+    judge.leaves(1)
+    judge.moved(True)
+    judge.changes(2, 1)
+    with pytest.raises(Violation, match="order: client 3 of node 0"):
+        judge.enters(3, 0, 2)
+
+
+@pytest.mark.parametrize("by", ["grant", "token"])
+def test_an_entry_is_by_the_grant_whose_fence_it_has(by: str) -> None:
+    """The token may overtake a grant. Who enters by it leaves the grant to the one that it is for,
+    which was first: so it is passed by nobody."""
+    judge = judge_of("direct", (2, 1, 5), (3, 1, 5), (4, 2, 5), permits=2)
+    judge.releases_part(1, 1)
+    grant = judge.lends(1)
+    judge.moved(False)
+    if by == "grant":
+        judge.arrives(1, grant)
+    judge.enters(2 if by == "grant" else 3, 1, grant if by == "grant" else grant + 1)
+    assert judge.made == (grant if by == "grant" else grant + 1)
+    assert judge.lent[1] == (set() if by == "grant" else {grant})
+    judge.leaves(1)
+    if by == "token":
+        judge.lends(2)  # to 4: a grant for 2 is on its way
 
 
 def test_a_grant_is_for_the_oldest_where_waiting_counts() -> None:

@@ -262,8 +262,6 @@ class DirectNode(Node):
             line = 0
             while self.placed[line] in first:
                 line += 1
-            if self.holder:
-                self.asked_for.pop(self.placed[line], None)
             self.placed[line] = client
             if line != told:
                 changed.append(line)
@@ -382,10 +380,14 @@ class DirectNode(Node):
         line = number % self.lines
         if self.placed[line] != NIL and self.since[line] <= number <= self.numbers[line]:
             return self.placed[line]
-        for client, (first, last) in self.asked_for.items():
-            if first <= number <= last and (number - first) % self.lines == 0:
+        for client in self.asked_for:
+            if self.was_asked_for(client, number):
                 return client
         return NIL
+
+    def was_asked_for(self, client: int, number: int) -> bool:
+        first, last = self.asked_for.get(client, (0, NIL))
+        return first <= number <= last and (number - first) % self.lines == 0
 
     def receive_token(self, token: Token) -> None:
         self.holder = True
@@ -393,7 +395,6 @@ class DirectNode(Node):
         self.pointer = self.me
         self.free += token.free
         self.queue = list(token.queue)
-        self.asked_for = {}
         self.settle(token.grants)
         ahead = self.ahead
         self.ahead = []
@@ -421,11 +422,13 @@ class DirectNode(Node):
 
     def outdate(self, line: int) -> None:
         """What stands in the queue may be another's: of a former life of ours, or of a client whose
-        turn it is not."""
+        turn it is not. If it was granted, the token has overtaken the GRANT."""
         for node, number, want, priority, _, _ in self.queue:
             if node == self.me and number % self.lines == line:
                 ours = self.asked(line)
-                if number > ours[1] or (number == ours[1] and (want, priority) != ours[3:5]):
+                granted = want == 0 and self.was_asked_for(self.placed[line], number)
+                same = granted or (want, priority) == ours[3:5]
+                if number > ours[1] or (number == ours[1] and not same):
                     self.numbers[line] = self.since[line] = number + self.lines
                 break
         else:

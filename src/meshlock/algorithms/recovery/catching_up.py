@@ -137,7 +137,7 @@ class CatchingUp:
         token, hop = member.holding.token, member.holding.hop(member.proposal is not None)
         if token is not None and not member.is_running(token.until):
             self.inform(node)  # it is not to wait for a token that is dead
-        elif member.promised == member.adopted and hop != GRANTS:
+        elif member.promised == member.adopted and hop != GRANTS and not member.is_confirming():
             member.send(Renew(node, member.adopted, member.boot, hop, member.now))
 
     def present(self, hop: int) -> None:

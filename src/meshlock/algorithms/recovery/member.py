@@ -157,11 +157,18 @@ class PoolMember:
                 self.send(Renew(member, self.adopted, self.boot, hop, self.now))
         return self.extend()
 
+    def is_confirming(self) -> bool:
+        """Has no quorum adopted our ledger yet? Until then we ask by the ledger alone: a node that
+        answers a renewal promises, but need not know the members and permits of the epoch."""
+        return self.proposal is not None and not self.proposal.confirmed
+
     def has_to_renew(self) -> bool:
         token, proposal = self.holding.token, self.proposal
+        if self.is_confirming():
+            return False
         if token is not None and self.is_running(token.until):
             return True
-        if proposal is not None and proposal.confirmed and self.is_running(proposal.until):
+        if proposal is not None and self.is_running(proposal.until):
             return True
         return any(
             grant.epoch == self.adopted and self.is_running(grant.until)
