@@ -254,7 +254,7 @@ class LinkConnection(asyncio.BufferedProtocol):
                 self.write(pack(welcome))
                 self.open(session, welcome.resumed, frame.received, ended)
         else:
-            raise BadFrame(f"{type(frame).__name__} out of turn")
+            raise BadFrame(f"{type(frame).__name__.removesuffix('Frame')} out of turn")
 
     def after_handshake(self, session: LinkSession, frame: Frame) -> None:
         if isinstance(frame, Beat):
@@ -269,7 +269,7 @@ class LinkConnection(asyncio.BufferedProtocol):
         elif isinstance(frame, LinksFrame):
             self.keeper.link_map.receive(self.peer, frame)
         else:
-            raise BadFrame(f"{type(frame).__name__} out of turn")
+            raise BadFrame(f"{type(frame).__name__.removesuffix('Frame')} out of turn")
 
     def recognise(self, version: int, name: str) -> None:
         """Is this somebody we can talk to, and who it has proved to be?"""
