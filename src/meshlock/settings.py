@@ -74,9 +74,11 @@ class Settings:
         cls.keys = {one.key: one for one in cls.declared.values()}
 
     def __init__(self, **given: Any) -> None:
-        for name in given:
+        for name, value in given.items():
             if name not in self.declared:
                 raise TypeError(f"{type(self).__name__} has no setting '{name}'")
+            if isinstance(value, list) and isinstance(self.declared[name].default, tuple):
+                given[name] = tuple(value)  # files and programs give lists
         self.given = given
         vars(self).update(given)
 
