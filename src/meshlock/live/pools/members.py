@@ -440,7 +440,8 @@ class Members:
         if len(members) == 0:
             return "the members are not known yet"
         if len(members) == 1:
-            more = "add two more" if rules(self.configuration) is None else "two more will join it"
+            grows = rules(self.configuration) is not None
+            more = "the next two nodes become members" if grows else "add two more"
             return f"one member ({members[0]}): the pool stops while it is down; {more}"
         lost = len(members) - majority(self.node.member.members)
         return f"{lost} of the {len(members)} members may crash at a time"
