@@ -8,8 +8,8 @@ from pages import ROOT
 
 MOST = 56_000
 DOCS = ROOT / "docs"
-LOOKED_UP = {"reference", "appendices"}
-"""Folders of pages that are made from the code or looked up."""
+LOOKED_UP = {"reference", "appendices", "papers.md"}
+"""Folders, and a page, that are made from the code or looked up."""
 NOT_READ = re.compile(r"<!--.*?-->|^```mermaid\n.*?^```$", re.DOTALL | re.MULTILINE)
 """Marks for the tests, and the source of pictures."""
 
