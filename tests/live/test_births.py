@@ -20,6 +20,7 @@ from test_new_pools import docks, identity, logged
 from meshlock import Node, NotInTime
 from meshlock.errors import setting
 from meshlock.live.interfaces.agent_connection import Connection
+from meshlock.live.interfaces.node import LEASE
 from meshlock.live.pools.birth import Expected
 from meshlock.live.pools.promises import default_folder
 from ports import free_port
@@ -75,7 +76,8 @@ def test_who_reaches_nobody_that_it_names_grants_nothing() -> None:
         with logged(0) as lines:
             async with Node("b", peers=addresses(port)) as b:
                 first = f"start with {setting('create')} if this node is the first of the pool"
-                why = f"waiting for 127.0.0.1:{port}; {first}"
+                why = f"waiting for 127.0.0.1:{port} (connection refused: nothing listens there)"
+                why += f"; {first}"
                 with pytest.raises(NotInTime, match=re.escape(why)):
                     await docks(b).acquire(3, timeout=20)
                 with pytest.raises(NotInTime, match=re.escape(why)):
@@ -284,6 +286,26 @@ def test_the_maker_may_die_six_seconds_after_two_others_have_joined() -> None:
     run(story)
 
 
+def test_a_lost_quorum_says_why_peers_are_not_linked() -> None:
+    async def story(network: virtual.Network) -> None:
+        members = ["a", "b"]
+        b = Node("b")
+        await b.start()
+        async with Node("a", peers=[b.address]) as a:
+            for node in (a, b):
+                node.pool("docks", 3, members=members)
+            (await docks(a).acquire(timeout=LIMIT)).release()
+            await b.vanish()
+            network.kill(b.mesh)
+            away = f"no link to {b.address} (connection refused: nothing listens there)"
+            await eventually(lambda: away in a.status()["pools"]["docks"]["unready"])
+            await a_while(2 * LEASE)
+            with pytest.raises(NotInTime, match=re.escape(f"1 of 2 members reachable; {away}")):
+                await docks(a).acquire(timeout=20)
+
+    run(story)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_births_under_faults(seed: int, tmp_path: Path) -> None:
     """A slice of campaigns/births.py."""
@@ -303,7 +325,8 @@ def test_births_notice_a_node_that_asks_nobody(
 
 
 def test_an_agent_that_waits_for_others_says_so_everywhere(tmp_path: Path) -> None:
-    """Its peer has another secret, so it reaches nobody; then its pool is made on purpose."""
+    """Its peer has another secret, so it reaches nobody, and says why, as does its peer; then its
+    pool is made on purpose."""
     for name in ("one", "other"):
         (tmp_path / name).write_text(f"{name} secret of many characters")
         (tmp_path / name).chmod(0o600)
@@ -312,11 +335,12 @@ def test_an_agent_that_waits_for_others_says_so_everywhere(tmp_path: Path) -> No
         given = ["--state", str(tmp_path / f"{name}.state"), "--pool", "docks=3", *arguments]
         return Agent(tmp_path, name, *given, protected=False)
 
-    north = start("north", "--secret-file", "one", "--listen", f"127.0.0.1:{free_port()}")
-    south = start("south", "--secret-file", "other", "--peer", north.address)
-    sentence = (
-        f"waiting for {north.address}; start with --create if this node is the first of the pool"
-    )
+    north = start("north", "--secret-file", "one", "--listen", f"0.0.0.0:{free_port()}")
+    port = north.address.rpartition(":")[2]
+    south = start("south", "--secret-file", "other", "--peer", f"127.0.0.1:{port}")
+    reason = "the peer has another secret or authority"
+    first = "start with --create if this node is the first of the pool"
+    sentence = f"waiting for 127.0.0.1:{port} ({reason}); {first}"
     assert south.logged("pool not made yet")["why"] == sentence
     done = subprocess.run(
         south.execute("--timeout", "0.2", "--", "true"), capture_output=True, text=True
@@ -326,7 +350,14 @@ def test_an_agent_that_waits_for_others_says_so_everywhere(tmp_path: Path) -> No
     waits = subprocess.Popen(south.execute("--", "true"), stderr=subprocess.PIPE, text=True)
     assert waits.stderr is not None
     assert waits.stderr.readline() == f"meshlock: docks: {sentence}\n"
-    assert sentence in meshlock("status", "--socket", south.socket).stdout.replace("\n", " ")
+    shown = meshlock("status", "--socket", south.socket).stdout
+    assert sentence in shown and f"no link to 127.0.0.1:{port}: {reason}\n" in shown
+    other = ["exec", "--socket", south.socket, "--pool", "other", "--timeout", "0.2", "--", "true"]
+    said = f"No node announced a pool 'other' within 0.2 s: no link to 127.0.0.1:{port} ({reason})."
+    assert meshlock(*other).stderr == f"meshlock: {said}\n"
+    refused = f"(127.0.0.1 was refused: TLS handshake failed: {reason}); {first}"
+    why = f"waiting for another node to link to {north.address} {refused}"
+    assert f"docks: {why}\n" in meshlock("status", "--socket", north.socket).stdout
     status, ready = Connection(south.socket).call("GET", "/readyz")
     assert status == 503 and sentence in ready.decode()
     assert meshlock("pool", "create", "docks", "--socket", south.socket).stdout == (

@@ -85,6 +85,10 @@ def picture(
         clients(found, most_clients),
         Text(),
         links(found["links"]),
+        *[
+            Text(f"no link to {address}: {reason}", style="yellow")
+            for address, reason in sorted(found.get("no_link", {}).items())
+        ],
         Text(),
         chart(found["node"], found["map"]),
     )

@@ -695,6 +695,7 @@ class Node:
             "protected": mesh is not None and mesh.security.server is not None,
             "refused": mesh.refusals.total if mesh else 0,
             "in_doubt": mesh.in_doubt if mesh else 0,
+            "no_link": dict(mesh.no_link) if mesh else {},
             "links": links,
             "map": known,
             "pools": pools,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from logging import ERROR, INFO, WARNING
 from pathlib import Path
@@ -109,6 +109,7 @@ class Mesh:
         self.diallers: dict[str, asyncio.Task[None]] = {}
         self.tried: dict[str, asyncio.Event] = {}  # address: set after the first attempt
         self.at: dict[str, str] = {}  # address that we dial: who is there, ourselves included
+        self.no_link: dict[str, str] = {}  # address that we dial in vain: why
         self.cuts: dict[str, float] = {}  # links that are cut on purpose: until when
         self.in_doubt = 0  # messages with permits that a restarted peer may have taken along
         self.refusals = Refusals()
@@ -430,6 +431,11 @@ class Mesh:
             "cut_for": round(self.cuts[peer] - self.time(), 1) if self.barred(peer) else None,
         }
 
+    def dialled_in_vain(self, addresses: Iterable[str]) -> str:
+        """These addresses, each with the reason why there is no link to it, if that is known."""
+        reasons = self.no_link
+        return ", ".join([f"{at} ({reasons[at]})" if at in reasons else at for at in addresses])
+
     # -- being dialled -----------------------------------------------------------------
 
     async def listen(self, host: str, port: int) -> None:
@@ -479,6 +485,7 @@ class Mesh:
                 try:
                     connection = await connect()
                     peer = self.at[address] = connection.peer
+                    self.no_link.pop(address, None)
                     wait, said = FIRST_RETRY, ""
                 except (OSError, ssl.SSLError, Refused, NotLinked) as error:
                     reason = error_text(error)
@@ -487,8 +494,13 @@ class Mesh:
                         peer = self.at[address] = error.peer
                     if ending is Ending.OURSELVES:
                         self.at[address] = self.name
+                        self.no_link.pop(address, None)
                         self.tried[address].set()
                         return
+                    if ending is Ending.MUTUAL:
+                        self.no_link.pop(address, None)
+                    else:
+                        self.no_link[address] = reason
                     if reason != said and ending is not Ending.MUTUAL:
                         log_event(WARNING, "no link", address=address, reason=reason)
                         said = reason

@@ -16,9 +16,11 @@ class Refusals:
         self.second = 0
         self.lines = 0
         self.silent = 0
+        self.last = ""  # in brackets, for a sentence
 
     def note(self, who: str, reason: str) -> None:
         self.total += 1
+        self.last = f" ({who.rpartition(':')[0] or who} was refused: {reason})"
         second = int(time.monotonic())
         if second != self.second:
             if self.silent:

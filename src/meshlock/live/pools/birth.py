@@ -44,6 +44,9 @@ MAKE = -1
 FIRST_CONTACT = 1.0
 """Seconds until it is worth a line in the log that a pool is waited for."""
 
+LOG_EVERY = 10.0
+"""Seconds between two such lines."""
+
 
 class Vote(msgspec.Struct, array_like=True, frozen=True):
     """``needs``: how many of ``names`` and itself must vote alike for this vote to count."""
@@ -219,6 +222,7 @@ class Birth:
         self.writing = False
         self.ticking = False
         self.logged = ""
+        self.logged_at = float("-inf")
         found = pool.promises.read_vote(pool.name) if pool.promises is not None else None
         if found is not None:
             self.election.remember(found)
@@ -335,9 +339,10 @@ class Birth:
         self.ticking = False
         self.consider()
         why = self.why()
-        late = self.mesh.time() - self.wanted_at >= FIRST_CONTACT
-        if self.wanted is not None and not self.is_over() and late and why != self.logged:
-            self.logged = why
+        now = self.mesh.time()
+        due = now - self.wanted_at >= FIRST_CONTACT and now - self.logged_at >= LOG_EVERY
+        if self.wanted is not None and not self.is_over() and due and why != self.logged:
+            self.logged, self.logged_at = why, now
             log_event(WARNING, "pool not made yet", pool=self.pool.name, why=why)
 
     # -- what people ask -------------------------------------------------------------------
@@ -345,7 +350,9 @@ class Birth:
     def cut_off(self) -> str:
         """To which nodes there is no link, if there is none at all."""
         missing = self.expected().missing
-        return f": no link to {', '.join(missing)}" if missing and not self.mesh.linked else ""
+        if not missing or self.mesh.linked:
+            return ""
+        return f": no link to {self.mesh.dialled_in_vain(missing)}"
 
     def why(self) -> str:
         """For whom this pool waits, and what to do."""
@@ -354,8 +361,8 @@ class Birth:
         if self.wanted is None:
             return f"no neighbour has announced it yet{self.cut_off()}"
         if not expected.are_reached():
-            caller = f"another node to link to {expected.calls_at}"
-            return f"waiting for {', '.join(expected.missing) or caller}; {first}"
+            caller = f"another node to link to {expected.calls_at}{self.mesh.refusals.last}"
+            return f"waiting for {self.mesh.dialled_in_vain(expected.missing) or caller}; {first}"
         founder = election.founders.get(election.choice, "")
         if founder not in ("", self.pool.me):
             why = f"waiting for {founder}, for which this node has voted, to make the pool"

@@ -272,11 +272,18 @@ class Members:
     def unready(self) -> str:
         """Why nobody can be served here, and not only until an epoch has begun; else nothing."""
         timers = self.node.timers
-        lost = self.disk.refuses() or timers.quorum_lost()
+        lost = self.disk.refuses() or self.quorum_lost()
         recent = self.mesh.time() - self.served_at < STALLED
         if lost or recent or not timers.stalls(self.node.now):
             return lost
         return self.obstacle() or "the holder of the token is not known"
+
+    def quorum_lost(self) -> str:
+        """With the reasons why peers cannot be linked to."""
+        lost, addresses = self.node.timers.quorum_lost(), self.mesh.no_link
+        if not lost or not addresses:
+            return lost
+        return f"{lost}; no link to {self.mesh.dialled_in_vain(addresses)}"
 
     def has_no_quorum(self, lost: Collection[str]) -> bool:
         """Nor had one a lease ago."""
@@ -376,7 +383,7 @@ class Members:
     def obstacle(self) -> str:
         """Why nobody here can be served for now; the empty text if that is not known."""
         self.set_time()
-        return self.disk.refuses() or self.node.timers.obstacle(self.node.now)
+        return self.disk.refuses() or self.quorum_lost() or self.node.timers.obstacle(self.node.now)
 
     def needed(self) -> bool:
         """Has this node anything that others need: the token, permits, or an answer?"""
@@ -417,6 +424,7 @@ class Members:
         node = self.node
         self.set_time()
         epoch = node.member.adopted if node.member.adopted != NO_EPOCH else None
+        waits_for = node.timers.why(node.now)
         return {
             "lease": self.configuration.lease / 1e6,
             "members": self.names(),
@@ -430,7 +438,7 @@ class Members:
             "epoch": epoch.counter if epoch is not None else None,
             "proposer": self.name(epoch.proposer) if epoch is not None else None,
             "unreachable": sorted(self.name(number) for number in node.unreachable),
-            "why": self.disk.refuses() or node.timers.why(node.now),
+            "why": self.disk.refuses() or (waits_for and self.quorum_lost()) or waits_for,
             "recovery": self.survives(),
         }
 

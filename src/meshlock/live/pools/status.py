@@ -127,13 +127,15 @@ class NodeStatus(TypedDict):
 
 
 class Status(TypedDict):
-    """``links`` are those of this node; ``map``: all nodes that it knows of."""
+    """``links`` are those of this node; ``no_link``: why addresses that it dials have none;
+    ``map``: all nodes that it knows of."""
 
     node: str
     address: str | None
     protected: bool
     refused: int
     in_doubt: int
+    no_link: dict[str, str]
     links: dict[str, LinkStatus]
     map: dict[str, NodeStatus]
     pools: dict[str, PoolStatus]
