@@ -22,7 +22,7 @@ test-whole: $(VENV)/dev
 
 # The files that one acquire of a live pool passes, traced.
 walk: $(VENV)/dev
-	cd tests/live && PYTHONPATH=..:. ../../$(BIN)/python test_walk.py
+	PYTHONPATH=tests:tests/live $(BIN)/python tests/live/interfaces/test_walk.py
 
 coverage: $(VENV)/dev
 	$(BIN)/coverage run -m pytest

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, settings
 import meshlock.cli.flags  # noqa: F401  # sentences name flags, whichever test comes first
 from meshlock.algorithms import interface
 
-sys.path.insert(0, str(Path(__file__).parent))  # tests share tests/runs.py
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE / "live")]  # what tests share
 
 # How long it takes to draw an example is the machine's business.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])

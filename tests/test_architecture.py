@@ -172,3 +172,8 @@ def test_a_room_says_what_it_may_import(package):
 def test_what_the_page_links_to_is_there():
     for target in re.findall(r"\]\(([^)#:]+)\)", PAGE.read_text(encoding="utf-8")):
         assert (PAGE.parent / target).exists(), target
+
+
+def test_live_tests_lie_in_rooms() -> None:
+    """As the code does; what they share lies above the rooms."""
+    assert list((Path(__file__).parent / "live").glob("test_*.py")) == []

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
+LIVE = Path(__file__).parents[1]
 PROGRAM = """
 import sys
 from pathlib import Path
@@ -24,7 +24,7 @@ print([one[:2] for one in chaos(Path(sys.argv[1]), int(sys.argv[2]), float(sys.a
 
 def log(folder: Path, seed: int, seconds: float) -> list[tuple[float, str]]:
     """When what was done and seen; whoever judges it fails."""
-    path = os.pathsep.join([str(HERE), str(HERE.parent), *sys.path])
+    path = os.pathsep.join([str(LIVE), str(LIVE.parent), *sys.path])
     command = [sys.executable, "-c", PROGRAM, str(folder), str(seed), str(seconds)]
     known = os.environ | {"PYTHONHASHSEED": "0", "PYTHONPATH": path}
     done = subprocess.run(command, env=known, capture_output=True, text=True)

@@ -75,7 +75,7 @@ def test_there_is_room_for_every_deadline() -> None:
 
 
 def test_the_page_says_what_deadlines_count_for() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "how-to" / "deadlines.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "deadlines.md").read_text()
     rows = re.findall(r"(?m)^\| ([^|]+) \| (\d+) \|$", page)
     left = [80_000.0, 3600.0, 60.0, 10.0, 1.0, 0.1]
     assert [int(counts) for _, counts in rows] == [urgency(0, one, 100) for one in left]

@@ -12,7 +12,7 @@ import pytest
 
 from waiting import LIMIT, sooner_or_later
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def run(*command: str) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 
 from waiting import LIMIT
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "who-has-it.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "who-has-it.md"
 PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
 GPUS = ["gpu0", "gpu1", "gpu2"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sabotages import SABOTAGES
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TABLE = ROOT / "docs" / "appendices" / "sabotages.md"
 
 PINNED = ["tells-no-client@0", "names-the-first@0", "gives-the-rest-away@0"]

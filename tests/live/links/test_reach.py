@@ -15,7 +15,7 @@ import virtual
 from hypothesis import given
 from hypothesis import strategies as st
 from strangers import Stranger
-from test_killed_in_turn import NAMES, PERMITS, Agents, Client
+from three_agents import NAMES, PERMITS, Agents, Client
 from virtual import Network
 
 import meshlock

@@ -1,22 +1,18 @@
-"""Three agents with the same configuration; kill -9 of each in turn, while all are used."""
+"""Three agents with the same configuration, and clients that use them all the time."""
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any, ClassVar
 
-import pytest
+from agents import PROGRAM
 
 import meshlock
 from ports import free_port
-from waiting import LIMIT, sooner_or_later
 
-PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
 PERMITS = 2
 NAMES = ("ann", "bob", "cat")
 
@@ -97,36 +93,3 @@ class Client(threading.Thread):
         self.fences.append(grant.fence)
         self.entries += 1
         grant.release()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="agents have Unix sockets")
-def test_each_node_is_killed_in_turn_and_nothing_is_lost(tmp_path: Path) -> None:
-    agents = Agents(tmp_path)
-    clients = {name: Client(agents, name) for name in NAMES}
-    Client.inside.clear()
-    Client.most = 0
-    try:
-        for name in NAMES:
-            agents.start(name)
-        for client in clients.values():
-            client.start()
-        for victim in NAMES:
-            sooner_or_later(lambda: all(len(agents.members(name)) == 3 for name in NAMES))
-            agents.kill(victim)
-            for name in NAMES:
-                if name != victim:
-                    before = clients[name].entries
-                    sooner_or_later(lambda c=clients[name], b=before: c.entries > b + 3)  # type: ignore[misc]
-            agents.start(victim)
-            before = clients[victim].entries
-            sooner_or_later(lambda c=clients[victim], b=before: c.entries > b)  # type: ignore[misc]
-        assert Client.most == PERMITS
-        for client in clients.values():
-            assert client.fences == sorted(client.fences)
-    finally:
-        for client in clients.values():
-            client.over = True
-        for name in list(agents.processes):
-            agents.kill(name)
-        for client in clients.values():
-            client.join(LIMIT)

@@ -25,7 +25,7 @@ from waiting import LIMIT, sooner_or_later
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="agents have Unix sockets")
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 OFFLINE = re.compile("Could not find a version|ConnectionError|Connection refused|timed out")
 """What pip says where there is no index."""
 

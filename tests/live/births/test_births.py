@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 import virtual
+from agents import Agent, meshlock
 from birth_stories import PERMITS, birth
-from test_agent import Agent, meshlock
 from test_new_pools import docks, identity, logged
 
 from meshlock import Node, NotInTime

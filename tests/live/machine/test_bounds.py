@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 pytest.importorskip("cryptography")
-from test_agent import Agent, meshlock
+from agents import Agent, meshlock
 
 from meshlock.live.interfaces.agent_connection import Connection
 from ports import free_port

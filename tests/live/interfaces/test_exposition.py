@@ -24,7 +24,7 @@ from meshlock.errors import Refused
 from meshlock.live.interfaces.exposition import Figures, exposition
 from waiting import LIMIT, eventually
 
-WATCH = Path(__file__).parents[2] / "docs" / "operate" / "observe.md"
+WATCH = Path(__file__).parents[3] / "docs" / "operate" / "observe.md"
 
 
 @asynccontextmanager

@@ -33,7 +33,7 @@ from meshlock.live.pools import fields
 from meshlock.live.pools.shapes import shapes
 from waiting import LIMIT, run
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 BIG = 2**63
 
 

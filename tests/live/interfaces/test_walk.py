@@ -32,7 +32,7 @@ from meshlock.live.pools.shapes import Shape
 from waiting import eventually
 
 ROOT = f"{Path(meshlock.__file__).parent}/"
-PAGE = Path(__file__).parents[2] / "docs" / "how-it-works" / "architecture.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-it-works" / "architecture.md"
 MOMENTS: list[Any] = [
     interface.Node.send,
     Shape.pack,

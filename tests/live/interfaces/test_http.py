@@ -26,7 +26,7 @@ from meshlock.live.interfaces.serving import serving_port, serving_socket
 from ports import free_port
 from waiting import LIMIT, eventually, run, sooner_or_later
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
 TOKEN = "let me in"
 

@@ -6,13 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
 
 import pytest
+from agents import PROGRAM, Agent, meshlock
 
 from meshlock.live.interfaces.agent_client import AgentClient, finished
 from meshlock.live.interfaces.agent_connection import Connection
@@ -25,40 +25,6 @@ pytest.importorskip("cryptography")
 
 TOO_SOON = 0.1
 """Seconds, for what others hold."""
-
-PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
-
-
-def meshlock(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, timeout=LIMIT)
-
-
-class Agent:
-    def __init__(self, folder: Path, name: str, *arguments: str, protected: bool = True) -> None:
-        self.socket = str(folder / f"{name}.sock")
-        self.log = folder / f"{name}.log"
-        given = ["--name", name, "--socket", self.socket]
-        given += ["--certificates", str(folder / "certs")] if protected else []
-        with self.log.open("w") as errors:
-            self.process = subprocess.Popen(
-                [*PROGRAM, "agent", *given, *arguments], stderr=errors, cwd=folder
-            )
-        self.address = self.logged("ready")["address"]
-
-    def logged(self, event: str) -> dict[str, str]:
-        found: list[dict[str, str]] = []
-
-        def has_come() -> bool:
-            whole = [line for line in self.log.read_text().splitlines(True) if line.endswith("\n")]
-            found[:] = [line for line in map(json.loads, whole) if line["event"] == event]
-            return bool(found) or self.process.poll() is not None
-
-        sooner_or_later(has_come)
-        assert found, self.log.read_text()
-        return found[0]
-
-    def execute(self, *arguments: str) -> list[str]:
-        return [*PROGRAM, "exec", "--socket", self.socket, "--pool", "docks", *arguments]
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from waiting import LIMIT, run
 pytest.importorskip("cryptography")
 from meshlock.live.links.certificates import Authority
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 from strangers_at_the_door import ATTACKS, SECRET, SOURCES, Attacked, dial
 
 # -- real processes --------------------------------------------------------------------------
