@@ -25,9 +25,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from random import expovariate
 from typing import Any
 
 from meshlock import Node
@@ -99,7 +100,13 @@ def wait_for_quiet(patience: float) -> None:
 
 
 async def worker(
-    name: str, protected: bool, permits: int, folder: str, algorithm: str, members: list[str]
+    name: str,
+    protected: bool,
+    permits: int,
+    folder: str,
+    algorithm: str,
+    listen: str,
+    members: list[str],
 ) -> None:
     """Told what to do line by line; writes the stamps of its grants at the end.
 
@@ -121,7 +128,7 @@ async def worker(
 
     secret = SECRET if protected else None
     made = (
-        Node(name, state=Path(folder) / name, secret=secret)
+        Node(name, state=Path(folder) / name, secret=secret, listen=listen)
         if folder
         else Node(name, state=None, secret=secret, dead=5.0, min_links=0)
     )
@@ -152,6 +159,8 @@ async def worker(
                     left = now()
                     grant.release()
                     stint.note(asked, got, left)
+                    if stint.think:
+                        await asyncio.sleep(expovariate(1 / stint.think))
                 # more than a pipe holds: said here, it would keep this node from passing the token
                 # on for which the client that is read first still waits
                 await asyncio.to_thread(say, **stint.result(), kinds=pool._source.measures.sent)
@@ -169,6 +178,7 @@ class Stint:
     def __init__(self, order: dict[str, Any], sent: Callable[[], int] = lambda: 0) -> None:
         self.begin = order["begin"]
         self.end = self.begin + int(order["work"] * 1e9)
+        self.think: float = order.get("think", 0.0)  # seconds between two requests, on average
         self.sent = sent
         self.stamps: list[tuple[int, int, int]] = []
         self.spent: list[tuple[float, int]] = []  # CPU and messages, at the beginning and end
@@ -208,6 +218,9 @@ def children_seconds() -> float:
 class Fleet:
     """Processes n0, n1, ... with these links between them."""
 
+    margin = MARGIN
+    """Nanoseconds of work before what counts."""
+
     def __init__(
         self,
         size: int,
@@ -218,14 +231,25 @@ class Fleet:
         folder: Path | None = None,
         python: str = sys.executable,
         algorithm: str = "",
+        inside: Sequence[list[str]] = (),
+        listen: Sequence[str] = (),
     ) -> None:
+        """``inside``: what runs a command on the host of each, ``listen``: where each listens."""
         command = [python, __file__, "--worker"]
         names = [f"n{number}" for number in range(members)]
         place = str(folder) if folder is not None else ""
-        set_up = [str(int(protected)), str(permits), place, algorithm, *names]
+        set_up = [str(int(protected)), str(permits), place, algorithm]
+        here = listen or ["127.0.0.1:0"] * size
         self.processes = [
             subprocess.Popen(
-                [*command, f"n{number}", *set_up],
+                [
+                    *(inside[number] if inside else []),
+                    *command,
+                    f"n{number}",
+                    *set_up,
+                    here[number],
+                    *names,
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -256,11 +280,11 @@ class Fleet:
         stdin.write(json.dumps(order) + "\n")
         stdin.flush()
 
-    def hear(self, number: int) -> dict[str, Any]:
+    def hear(self, number: int, patience: float = PATIENCE) -> dict[str, Any]:
         stdout = self.processes[number].stdout
         assert stdout is not None
-        if not select.select([stdout], [], [], PATIENCE)[0]:
-            raise Failed(f"client {number} has said nothing for {PATIENCE:g} s")
+        if not select.select([stdout], [], [], patience)[0]:
+            raise Failed(f"client {number} has said nothing for {patience:g} s")
         line = stdout.readline()
         if not line:
             raise Failed(f"client {number} has ended")
@@ -270,7 +294,7 @@ class Fleet:
         return said
 
     def work(self, who: list[int], **order: Any) -> list[dict[str, Any]]:
-        order["begin"] = now() + MARGIN
+        order["begin"] = now() + self.margin
         for number in who:
             self.tell(number, **order)
         return [self.hear(number) for number in who]
@@ -468,7 +492,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--worker"]:
-        name, protected, permits, folder, algorithm, *members = sys.argv[2:]
-        run(worker(name, protected == "1", int(permits), folder, algorithm, members))
+        name, protected, permits, folder, algorithm, listen, *members = sys.argv[2:]
+        run(worker(name, protected == "1", int(permits), folder, algorithm, listen, members))
     else:
         main()

@@ -46,6 +46,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from random import expovariate
 from typing import Any
 
 from live import (
@@ -201,33 +202,42 @@ def server_seconds(pid: int) -> float:
 # -- clients of servers, one process each ----------------------------------------------------
 
 
-def redis_client(port: int, name: str, permits: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
+def redis_client(
+    where: str, name: str, permits: int
+) -> tuple[Callable[[], Any], Callable[[], Any]]:
     import redis
 
-    link = redis.Redis(port=port, socket_timeout=None)
+    host, port = where.split(":")
+    link = redis.Redis(host=host, port=int(port), socket_timeout=None)
     if link.setnx(f"{name}:made", 1):
         link.rpush(name, *range(permits))
-    return lambda: link.blpop([name], 30), lambda: link.rpush(name, 0)
+
+    def acquire() -> None:
+        while link.blpop([name], 30) is None:
+            pass
+
+    return acquire, lambda: link.rpush(name, 0)
 
 
 def postgresql_client(
-    port: int, name: str, permits: int
+    where: str, name: str, permits: int
 ) -> tuple[Callable[[], Any], Callable[[], Any]]:
     import psycopg
 
-    where = f"host=127.0.0.1 port={port} user=bench dbname=postgres"
-    cursor = psycopg.connect(where, autocommit=True).cursor()
+    host, port = where.split(":")
+    words = f"host={host} port={port} user=bench dbname=postgres"
+    cursor = psycopg.connect(words, autocommit=True).cursor()
     return (
         lambda: cursor.execute("select pg_advisory_lock(%s)", (LOCK,)),
         lambda: cursor.execute("select pg_advisory_unlock(%s)", (LOCK,)),
     )
 
 
-def etcd_client(port: int, name: str, permits: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
+def etcd_client(where: str, name: str, permits: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
     from base64 import b64encode
     from http.client import HTTPConnection
 
-    link = HTTPConnection("127.0.0.1", port)
+    link = HTTPConnection(where)
     lock = b64encode(name.encode()).decode()
 
     def ask(what: str, **body: Any) -> dict[str, Any]:
@@ -242,6 +252,17 @@ def etcd_client(port: int, name: str, permits: int) -> tuple[Callable[[], Any], 
     )
 
 
+def zookeeper_client(
+    where: str, name: str, permits: int
+) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    from kazoo.client import KazooClient
+
+    link = KazooClient(hosts=where)
+    link.start()
+    lock = link.Lock(f"/{name}") if permits == 1 else link.Semaphore(f"/{name}", permits)
+    return lock.acquire, lock.release
+
+
 def agent_client(
     socket: str, name: str, permits: int
 ) -> tuple[Callable[[], Any], Callable[[], Any]]:
@@ -252,10 +273,11 @@ def agent_client(
     return lambda: grants.append(pool.acquire()), lambda: grants.pop().release()
 
 
-CLIENTS: dict[str, Callable[[Any, str, int], tuple[Callable[[], Any], Callable[[], Any]]]] = {
+CLIENTS: dict[str, Callable[[str, str, int], tuple[Callable[[], Any], Callable[[], Any]]]] = {
     "redis": redis_client,
     "postgresql": postgresql_client,
     "etcd": etcd_client,
+    "zookeeper": zookeeper_client,
     "agent": agent_client,
 }
 
@@ -267,7 +289,7 @@ def say(**what: Any) -> None:
 def client(kind: str, where: str, name: str, permits: int) -> None:
     """Obeys the same orders as a node in live.py, and gives the same stamps."""
     try:
-        obey(*CLIENTS[kind](int(where) if where.isdecimal() else where, name, permits))
+        obey(*CLIENTS[kind](where, name, permits))
     except Exception as error:  # whatever a client library raises is one row of the table
         say(failed=f"{type(error).__name__}: {error}")
 
@@ -290,17 +312,33 @@ def obey(acquire: Callable[[], Any], release: Callable[[], Any]) -> None:
             left = now()
             release()
             stint.note(asked, got, left)
+            if stint.think:
+                time.sleep(expovariate(1 / stint.think))
         say(**stint.result())
 
 
 class Clients(Fleet):
     """Processes that ask servers: one for all, or each in turn the next of them."""
 
-    def __init__(self, kind: str, servers: list[Any], name: str, size: int, permits: int) -> None:
+    def __init__(
+        self,
+        kind: str,
+        servers: list[Any],
+        name: str,
+        size: int,
+        permits: int,
+        inside: Sequence[list[str]] = (),
+    ) -> None:
         command = [sys.executable, __file__, "--client", kind]
         self.processes = [
             subprocess.Popen(
-                [*command, str(servers[number % len(servers)]), name, str(permits)],
+                [
+                    *(inside[number] if inside else []),
+                    *command,
+                    str(servers[number % len(servers)]),
+                    name,
+                    str(permits),
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -413,7 +451,9 @@ def served(kind: str, server: Callable[[Path], Any]) -> Callable[[Path], Any]:
     @contextlib.contextmanager
     def peer(folder: Path) -> Iterator[Peer]:
         with server(folder) as (port, pid):
-            yield Peer(lambda phase, size, k: Clients(kind, [port], phase, size, k), pid)
+            yield Peer(
+                lambda phase, size, k: Clients(kind, [f"127.0.0.1:{port}"], phase, size, k), pid
+            )
 
     return peer
 
@@ -529,8 +569,6 @@ ROWS = [  # of the table in the documentation
 UNITS = {"cpu_us_per_entry": "{:,.0f} us"}
 LESS_IS_BETTER = ("us", "hops", "seconds")
 PICTURE = ROOT / "docs" / "pictures" / "peers.svg"
-BEGIN, END = "<!-- peers: begin -->\n", "<!-- peers: end -->"
-"""Tables stand between these, in one page of the docs and in the README."""
 
 
 def line(phase: str, name: str, row: dict[str, Any]) -> str:
@@ -665,12 +703,13 @@ class Figures:
         self.draw(PICTURE)
 
 
-def replace_between_marks(page: Path, text: str) -> None:
+def replace_between_marks(page: Path, text: str, name: str = "peers") -> None:
     """If there are any on that page."""
-    head, mark, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, tail = rest.partition(END)
+    begin, last = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+    head, mark, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, end, tail = rest.partition(last)
     if mark and end:
-        page.write_text(f"{head}{BEGIN}{text}\n{END}{tail}", encoding="utf-8")
+        page.write_text(f"{head}{begin}{text}\n{last}{tail}", encoding="utf-8")
 
 
 def main() -> None:
