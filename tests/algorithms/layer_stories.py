@@ -270,12 +270,16 @@ class Story:
             self.probed += 1
 
     def finish_changes(self) -> None:
-        """Whatever members want to change is changed, one after the other."""
+        """Whatever members want to change is changed, one after the other; but a node that is dead
+        for good never reports, so it cannot become a member."""
         world = self.world
         end = world.now + PATIENCE
         while any(
-            world.nodes[i].member.is_member() and world.nodes[i].timers.change
+            world.nodes[i].member.is_member()
+            and change is not None
+            and change.add not in world.dead
             for i in self.living()
+            for change in [world.nodes[i].timers.change]
         ):
             check(world.now < end, "members are not changed")
             world.tick(end)

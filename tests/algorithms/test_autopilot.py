@@ -190,6 +190,22 @@ VOTES_THOUGH_IT_FORGOT = """
 """
 
 
+def test_a_node_that_stops_before_it_is_added_costs_no_epoch_and_is_added_when_it_is_back() -> None:
+    """World 300559 of suzuki-kasami: a new epoch began every twentieth of a lease, for ever."""
+    here = world(4, "star", rules=Rules(1, LEASE, 3 * LEASE))
+    here.run(2 * LEASE)
+    here.crash(1)
+    here.nodes[0].timers.change = Change(add=1)
+    here.run(LEASE)
+    before = here.nodes[0].member.adopted
+    here.run(20 * LEASE)
+    assert here.nodes[0].member.adopted == before and members(here) == (0,)
+    assert here.nodes[0].timers.change == Change(add=1)
+    here.start(1)
+    until(here, 2, node=1)
+    assert members(here) == members(here, 1) == (0, 1)
+
+
 def changed(here: World, node: int, change: Change) -> None:
     """That node has the members change."""
     pace = here.nodes[node].timers

@@ -277,6 +277,12 @@ def stay_alone(self: Autopilot, gone_since: dict[int, int], voters: list[int]) -
     return None
 
 
+def wanted_at_once(
+    self: Autopilot, asked: Change | None, gone_since: dict[int, int], voters: list[int]
+) -> Change | None:
+    return asked or self.change(gone_since, voters)
+
+
 honest_change = Autopilot.change
 honest_may_close = Proposal.may_close
 honest_receive_suggest = CatchingUp.receive_suggest
@@ -585,6 +591,12 @@ ADAPTERS = [
         "a node that is no member waits for an epoch that was proposed before a restart",
         [(timers.Timers, "is_stranded", lambda self, now: False)],
         "algorithms/test_recovery_pace.py::test_who_is_no_member_and_promised_to_a_former_life_is_served_again",
+    ),
+    Sabotage(
+        "adds-who-is-gone",
+        "a node that is to become a member and cannot be reached is not waited for",
+        [(Autopilot, "wanted", wanted_at_once)],
+        "algorithms/test_autopilot.py::test_a_node_that_stops_before_it_is_added_costs_no_epoch_and_is_added_when_it_is_back",
     ),
     Sabotage(
         "strikes-by-amount",

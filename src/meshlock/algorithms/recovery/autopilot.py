@@ -98,6 +98,15 @@ class Autopilot:
         if offer.epoch == self.member.adopted and self.member.is_member():
             self.offers[offer.sender] = self.member.now
 
+    def wanted(
+        self, asked: Change | None, gone_since: dict[int, int], voters: list[int]
+    ) -> Change | None:
+        """What a user has asked for goes first. But a node that does not report cannot become a
+        member, so it is waited for."""
+        if asked is not None and asked.add not in self.member.unreachable:
+            return asked
+        return self.change(gone_since, voters)
+
     def change(self, gone_since: dict[int, int], voters: list[int]) -> Change | None:
         """The one to be made now, if it is for us to make it. ``voters``: the members that can be
         reached and have a vote."""

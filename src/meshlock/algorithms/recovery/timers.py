@@ -207,7 +207,7 @@ class Timers:
         self.look_at_change()
         takes_part = self.epoch.inner is not None
         self.autopilot.observe(takes_part and self.quorum_reached())
-        self.wanted = self.change or self.autopilot.change(self.gone_since, self.reached())
+        self.wanted = self.autopilot.wanted(self.change, self.gone_since, self.reached())
         if member.holding.unaccepted != self.unaccepted:
             self.unaccepted = member.holding.unaccepted
             self.unaccepted_at = now
