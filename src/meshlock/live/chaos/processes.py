@@ -218,7 +218,7 @@ class Agent:
             async with asyncio.timeout(seconds):
                 line = await Line(str(self.socket)).open()
                 try:
-                    return await line.ask(method, path, body)
+                    return await line.call(method, path, body)
                 finally:
                     line.transport.close()
         except (Refused, AgentGone, TimeoutError):

@@ -51,6 +51,18 @@ if TYPE_CHECKING:
         def over(self) -> bool:
             """Has it ended, as far as is known without using it?"""
 
+        def call(
+            self,
+            method: str,
+            path: str,
+            body: str = "",
+            timeout: float | None = None,
+            grace: float | None = None,
+        ) -> tuple[int, bytes] | Awaitable[tuple[int, bytes]]:
+            """The status and body of the answer; :class:`AgentGone` without one, and
+            :class:`NotInTime` if there is none ``grace`` seconds after the ``timeout``. An answer
+            that is there already costs no coroutine."""
+
         def release(self, what: Unreleased, held: int) -> None:
             """Send that, and do not wait for the answer."""
 
@@ -73,19 +85,6 @@ if TYPE_CHECKING:
 
         async def open(self, client: AgentClient) -> AgentLine:
             """A connection, among ``client.lines`` from before it can be used."""
-
-        def call(
-            self,
-            line: AgentLine,
-            method: str,
-            path: str,
-            body: str,
-            timeout: float | None,
-            grace: float | None,
-        ) -> tuple[int, bytes] | Awaitable[tuple[int, bytes]]:
-            """The status and body of the answer; :class:`AgentGone` without one, and
-            :class:`NotInTime` if there is none ``grace`` seconds after the ``timeout``. An answer
-            that is there already costs no coroutine."""
 
         async def follow(self, session: AgentSession, path: str) -> tuple[int, bytes]:
             """Have the agent send events of this session on its own connection."""
@@ -267,15 +266,50 @@ class AgentClient:
         timeout: float | None = None,
         grace: float | None = None,
     ) -> tuple[int, bytes]:
-        """Over a connection that nobody uses. One that is interrupted is ended: then the agent
-        withdraws what it has granted or would."""
+        """The status and body of the answer."""
+        found = self.request(self.take(), method, path, body, timeout, grace)
+        return found if type(found) is tuple else await found  # type: ignore[misc]
+
+    def request(
+        self,
+        line: AgentLine | None,
+        method: str,
+        path: str,
+        body: str,
+        timeout: float | None,
+        grace: float | None = None,
+    ) -> tuple[int, bytes] | Awaitable[tuple[int, bytes]]:
+        """The answer over this connection or a new one; where it is there already, without a
+        coroutine. A connection whose request is interrupted is ended: then the agent withdraws
+        what it has granted or would."""
+        if line is None:
+            return self.request_anew(method, path, body, timeout, grace)
+        try:
+            if self.closed:
+                raise NoAgent(CLOSED)
+            found = line.call(method, path, body, timeout, grace)
+        except BaseException:
+            self.drop(line)
+            raise
+        if type(found) is not tuple:
+            return self.answered(line, found)  # type: ignore[arg-type]
+        if line.exchange.last:
+            self.drop(line)
+        else:
+            self.idle.append(line)
+        return found
+
+    async def request_anew(self, method: str, path: str, *given: Any) -> tuple[int, bytes]:
         if self.closed:
             raise NoAgent(CLOSED)
-        line = self.take() or await self.open()
+        found = self.request(await self.open(), method, path, *given)
+        return found if type(found) is tuple else await found  # type: ignore[misc]
+
+    async def answered(
+        self, line: AgentLine, answer: Awaitable[tuple[int, bytes]]
+    ) -> tuple[int, bytes]:
         try:
-            found = self.wires.call(line, method, path, body, timeout, grace)
-            if not isinstance(found, tuple):
-                found = await found
+            found = await answer
         except BaseException:
             self.drop(line)
             raise
@@ -331,7 +365,7 @@ class AgentClient:
     async def open_session(self) -> AgentSession:
         line = await self.open()
         try:
-            found = self.wires.call(line, "POST", "/v1/sessions", "", 0.0, None)
+            found = line.call("POST", "/v1/sessions", "", 0.0)
             status, said = found if isinstance(found, tuple) else await found
             if status == 404:
                 raise Refused(TOO_OLD.format(place=self.place))
@@ -378,7 +412,9 @@ class AgentClient:
                     session = await self.current()
                 if session is not before:
                     before, lost, pause = session, None, RETRY
-                status, said = await self.call("POST", path, body(session.name, left), left)
+                text = body(session.name, left)
+                found = self.request(self.take(), "POST", path, text, left)
+                status, said = found if type(found) is tuple else await found  # type: ignore[misc]
                 if status == 503:
                     raise NoAgent(str(refusal(status, said)))
             except (AgentGone, NoAgent) as error:

@@ -118,17 +118,18 @@ class Connection:
         path: str,
         body: str = "",
         timeout: float | None = None,
-        more: str = "",
         grace: float | None = None,
+        more: str = "",
     ) -> tuple[int, bytes]:
         """The status and the body of the answer. With ``timeout``, the answer must come soon after
         that; if not, or if this is interrupted, the connection must not be used again."""
-        if timeout is not None:
-            self.socket.settimeout(timeout + (agent_protocol.GRACE if grace is None else grace))
+        if timeout is None:
+            self.send(method, path, body, more)
+            return self.receive()
+        self.socket.settimeout(timeout + (agent_protocol.GRACE if grace is None else grace))
         self.send(method, path, body, more)
         found = self.receive()
-        if timeout is not None:
-            self.socket.settimeout(None)
+        self.socket.settimeout(None)
         return found
 
     def send(
@@ -152,11 +153,10 @@ class Connection:
         """The answer to what was sent last."""
         exchange = self.exchange
         while True:
-            if exchange.data and (answer := exchange.next()) is not None:
+            exchange.data += self.read()
+            while answer := exchange.next():
                 if not exchange.asked:
-                    return answer[1], answer[2]
-            else:
-                exchange.data += self.read()
+                    return answer
 
     def read(self) -> bytes:
         try:

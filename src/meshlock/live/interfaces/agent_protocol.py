@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quoted
 
 from meshlock.errors import NotInTime, Refused
@@ -98,24 +99,31 @@ def acquire_body(
     session: str,
     timeout: float | None,
 ) -> str:
-    """The same for what is asked for most, ten times as fast; the deadline ``due`` is by
-    :func:`.clock.seconds`. What changes from one attempt to the next comes last."""
-    if isinstance(label, str):
-        label = fitting(label)
+    """The same for what is asked for most; the deadline ``due`` is by :func:`.clock.seconds`. What
+    changes from one attempt to the next comes last."""
     left = None if due is None else max(0.0, due - clock.seconds())
-    if type(want) is not int or type(priority) is not int or type(label) is not str:
-        numbers = {"want": want, "priority": priority, "deadline": left, "timeout": timeout}
-        return checked_body(**numbers, label=label, session=session, request=request or None)
+    if type(want) is int and type(priority) is int and type(label) is str:
+        try:
+            if left is None and not request:
+                return plain_body(want, priority, timeout, label, session)
+            body = plain_body(want, priority, timeout, label, session)[:-1]
+            body += f',"request":"{request}"' if request else ""
+            return body + ("}" if left is None else f',"deadline":{left!r}}}')
+        except ValueError:  # a number with more digits than Python writes
+            return checked_body(want=want, priority=priority)
+    label = fitting(label) if isinstance(label, str) else label
+    numbers = {"want": want, "priority": priority, "deadline": left, "timeout": timeout}
+    return checked_body(**numbers, label=label, session=session, request=request or None)
+
+
+@lru_cache(maxsize=64, typed=True)
+def plain_body(want: int, priority: int, timeout: float | None, label: str, session: str) -> str:
+    """A program repeats its requests."""
     patience = "null" if timeout is None else repr(timeout)
-    named = f',"request":"{request}"' if request else ""
-    named += "" if left is None else f',"deadline":{left!r}'
-    try:
-        return (
-            f'{{"want":{want},"priority":{priority},"timeout":{patience},'
-            f'"label":{quoted(label)},"session":"{session}"{named}}}'
-        )
-    except ValueError:  # a number with more digits than Python writes
-        return checked_body(want=want, priority=priority)
+    return (
+        f'{{"want":{want},"priority":{priority},"timeout":{patience},'
+        f'"label":{quoted(fitting(label))},"session":"{session}"}}'
+    )
 
 
 class Unreleased:
@@ -172,8 +180,9 @@ class Exchange:
         self.last = False  # the agent answers no more on it
         self.streams = False  # events follow instead of answers
 
-    def next(self) -> tuple[Any, int, bytes] | None:
-        """The next answer, if all of it has come: who asked, its status, its body."""
+    def next(self) -> tuple[int, bytes] | None:
+        """The status and body of the next answer, if all of it has come. It is for the first of
+        those who have ``asked``, who is one no more."""
         data = self.data
         if not data.startswith(START) and not START.startswith(data[: len(START)]):
             raise Refused(TOO_OLD.format(place=self.place))
@@ -192,7 +201,8 @@ class Exchange:
                 return None
         self.last = data.find(b"\r\nConnection: close\r\n", 0, begin) >= 0
         self.data = data[stop:]
-        return self.asked.popleft(), status, data[begin:stop]
+        del self.asked[0]
+        return status, data[begin:stop]
 
     def events(self) -> list[dict[str, Any]]:
         """Of the stream: those that have come. The agent sends every event as one chunk."""

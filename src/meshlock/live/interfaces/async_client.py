@@ -116,10 +116,12 @@ class Line(asyncio.BufferedProtocol):
         exchange = self.exchange
         exchange.data += self.buffer[:size]
         try:
-            while exchange.asked and (answer := exchange.next()):
-                asked, status, body = answer
+            while exchange.asked:
+                asked, answer = exchange.asked[0], exchange.next()
+                if answer is None:
+                    break
                 if not isinstance(asked, Unreleased) and not asked.done():
-                    asked.set_result((status, body))
+                    asked.set_result(answer)
             if self.told is not None and exchange.streams:
                 for event in exchange.events():
                     self.told(event)
@@ -133,13 +135,30 @@ class Line(asyncio.BufferedProtocol):
                 asked.set_exception(error)
         self.exchange.asked.clear()
 
-    def ask(
-        self, method: str, path: str, body: str = "", more: str = ""
-    ) -> asyncio.Future[tuple[int, bytes]]:
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: str = "",
+        timeout: float | None = None,
+        grace: float | None = None,
+        more: str = "",
+    ) -> Awaitable[tuple[int, bytes]]:
         answer: asyncio.Future[tuple[int, bytes]] = self.loop.create_future()
         self.exchange.asked.append(answer)
         self.transport.write(request(method, path, body, more))
-        return answer
+        if timeout is None:
+            return answer
+        return self.within(timeout + (agent_protocol.GRACE if grace is None else grace), answer)
+
+    async def within(
+        self, seconds: float, answer: asyncio.Future[tuple[int, bytes]]
+    ) -> tuple[int, bytes]:
+        try:
+            async with asyncio.timeout(seconds):
+                return await answer
+        except TimeoutError:
+            raise NotInTime(SILENT.format(place=self.place)) from None
 
     def release(self, what: Unreleased, held: int) -> None:
         self.exchange.asked.append(what)
@@ -182,31 +201,6 @@ class LoopWires:
         line.ended = lambda unsure: client.lost(line, unsure)
         return line
 
-    def call(
-        self,
-        line: Any,
-        method: str,
-        path: str,
-        body: str,
-        timeout: float | None,
-        grace: float | None,
-    ) -> Awaitable[tuple[int, bytes]]:
-        answer: asyncio.Future[tuple[int, bytes]] = line.ask(method, path, body)
-        if timeout is None:
-            return answer
-        return self.within(
-            timeout + (agent_protocol.GRACE if grace is None else grace), line, answer
-        )
-
-    async def within(
-        self, seconds: float, line: Line, answer: asyncio.Future[tuple[int, bytes]]
-    ) -> tuple[int, bytes]:
-        try:
-            async with asyncio.timeout(seconds):
-                return await answer
-        except TimeoutError:
-            raise NotInTime(SILENT.format(place=line.place)) from None
-
     async def follow(self, session: AgentSession, path: str) -> tuple[int, bytes]:
         line: Any = session.line
         before = line.ended
@@ -216,7 +210,7 @@ class LoopWires:
             session.end()
 
         line.told, line.ended = session.told, ended
-        return await self.within(agent_protocol.GRACE, line, line.ask("GET", path, more=STREAM))
+        return await line.call("GET", path, timeout=0.0, more=STREAM)  # type: ignore[no-any-return]
 
     def receive(self, session: AgentSession) -> None:
         """The loop has done that."""

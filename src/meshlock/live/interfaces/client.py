@@ -78,17 +78,6 @@ class BlockingWires:
     async def open(self, client: AgentClient) -> Connection:
         return Connection(client.place, client.lines)  # type: ignore[arg-type]
 
-    def call(
-        self,
-        line: Any,
-        method: str,
-        path: str,
-        body: str,
-        timeout: float | None,
-        grace: float | None,
-    ) -> tuple[int, bytes]:
-        return line.call(method, path, body, timeout, "", grace)  # type: ignore[no-any-return]
-
     async def follow(self, session: AgentSession, path: str) -> tuple[int, bytes]:
         return session.line.follow(path)  # type: ignore[attr-defined,no-any-return]
 
