@@ -35,9 +35,9 @@ from virtual import FIRST_MOMENT
 from virtual_chaos import chaos
 
 from meshlock.algorithms.mutants.catalogue import MUTANTS
-from meshlock.simulate import layered
 from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.settings import run_settings, simulation
+from meshlock.world import lives
 
 ROOT = Path(__file__).parents[1]
 MEMORY = Path("/dev/shm")
@@ -93,7 +93,7 @@ def by_simulation(sabotage: Sabotage, most: float) -> str:
     made = MUTANTS[sabotage.name].algorithm.layer
     assert made is not None
     began, number = process_time(), 0
-    with mock.patch.object(layered, "layer", made):
+    with mock.patch.object(lives, "layer", made):
         while process_time() - began < most:
             run = simulation(run_settings(setup(number)), None)
             assert isinstance(run, RecoverySimulation)

@@ -16,9 +16,10 @@ MAY_IMPORT = {
     "topology": {"algorithms"},
     "properties": {"algorithms", "topology"},
     "trace": {"algorithms", "topology", "properties"},
-    "simulate": {"algorithms", "topology", "properties", "trace"},
+    "world": {"algorithms", "topology", "properties", "trace"},
+    "simulate": {"algorithms", "topology", "properties", "trace", "world"},
     "sweep": {"algorithms", "topology", "properties", "trace", "simulate"},
-    "check": {"algorithms", "topology", "properties", "trace", "simulate"},
+    "check": {"algorithms", "topology", "properties", "trace", "world", "simulate"},
     "live": {"algorithms", "topology", "properties", "trace"},
     "web": {"algorithms", "topology", "properties", "trace", "simulate", "check", "live"},
     "cli": {

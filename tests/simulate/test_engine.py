@@ -12,8 +12,8 @@ from meshlock.simulate.engine import ArrivalOrder
 from meshlock.simulate.measures import RunMeasures
 from meshlock.simulate.report import figures, spread
 from meshlock.simulate.settings import run_settings, simulation
-from meshlock.simulate.workload import SimulatedClient
 from meshlock.trace.writer import TraceWriter
+from meshlock.world.clients import SimulatedClient
 from runs import finished, sync_delay
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.mutants.patches import PACKAGE, Patched
-from meshlock.simulate import layered
 from meshlock.simulate.rerun import with_states
 from meshlock.simulate.schedule import read
 from meshlock.simulate.settings import run_settings, simulation
@@ -17,6 +16,7 @@ from meshlock.simulate.shrink import shrink
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter
+from meshlock.world import lives
 
 TROUBLE: dict[str, str | int] = {
     "nodes": 5,
@@ -92,12 +92,12 @@ def test_the_same_run_again(tmp_path: Path, given: dict[str, str | int]):
 def test_a_layer_that_lets_anybody_in_is_caught_and_the_run_made_small(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    if not (layered.__file__ or "").endswith(".py"):
+    if not (lives.__file__ or "").endswith(".py"):
         pytest.skip("compiled modules cannot be patched")
     minted_too_early = MUTANTS["recovery/does-not-wait"]
     patched = Patched(minted_too_early.name, minted_too_early.patch)
     made = patched.module(f"{PACKAGE}.recovery.layer").Layer
-    monkeypatch.setattr(layered, "layer", made)
+    monkeypatch.setattr(lives, "layer", made)
     path = recorded(
         tmp_path / "run.jsonl",
         False,

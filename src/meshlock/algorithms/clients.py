@@ -80,3 +80,27 @@ class ClientQueue:
     def clients(self) -> list[int]:
         """Everybody in the queue, the next one first."""
         return [client for _, _, client in sorted(self.places.values())]
+
+
+NOBODY = 0
+
+
+class OneAtATime(ClientQueue):
+    """The clients of a node whose algorithm serves one at a time: the others queue behind it."""
+
+    def __init__(self, unit: int = 1) -> None:
+        super().__init__(unit)
+        self.served = NOBODY
+
+    def asks(self, client: int, priority: int) -> bool:
+        """True if its request goes to the node now; else it queues."""
+        if self.served != NOBODY:
+            self.add(client, priority)
+            return False
+        self.served = client
+        return True
+
+    def ends(self) -> int:
+        """The one that was served is through: the next, whose request goes to the node now."""
+        self.served = self.take() if self.places else NOBODY
+        return self.served

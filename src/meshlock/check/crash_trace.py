@@ -1,7 +1,7 @@
 """A counterexample of nodes that crash, as a trace.
 
 The acts of the story are put on layers one after the other, and each goes through the one step
-(:mod:`meshlock.simulate.step`) that writes traces of simulated runs, too. The time is the number
+(:mod:`meshlock.world.steps`) that writes traces of simulated runs, too. The time is the number
 of ticks so far; times inside states and messages are relative to it, as the checker has them.
 """
 
@@ -16,12 +16,13 @@ from meshlock.check.explorer import Violation
 from meshlock.check.model import Act
 from meshlock.check.story import acts, arguments
 from meshlock.check.words import copy
-from meshlock.simulate.clocks import MILLION, Clocks
-from meshlock.simulate.layered import LayeredNodes, LayerSetup
-from meshlock.simulate.step import NOTHING, Steps
-from meshlock.simulate.workload import SimulatedClient
 from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter, arrival
+from meshlock.world.clients import SimulatedClient
+from meshlock.world.clocks import MILLION, Clocks
+from meshlock.world.effects import NOTHING
+from meshlock.world.lives import LayeredNodes, LayerSetup
+from meshlock.world.steps import Steps
 
 DUE = ("renew", "propose", "change", "close", "resend", "tick")
 """What a node's own timing decides on: a ``timer`` that says what it does."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from meshlock.algorithms.interface import Effect, Enter, Frozen, Message, Node
+from meshlock.algorithms.interface import Enter, Frozen, Message, Node
 from meshlock.check.model import Act, Fault
 from meshlock.check.setup import SetUp
 from meshlock.check.standings import Standings
 from meshlock.check.words import Word, copy, spoken, word
 from meshlock.properties import sentences
+from meshlock.world.effects import NOTHING, Effects
 
 DELIVER: Final = 0
 REQUEST: Final = 1
@@ -58,17 +59,16 @@ class Run:
         self.faults: tuple[Fault, ...] = ()
 
 
-class Handlers:
+class Handlers(Effects):
     def __init__(self, setup: SetUp, standings: Standings, balanced: bool) -> None:
         self.setup = setup
         self.size = setup.network.size
         self.fifo = setup.fifo
         self.changing = bool(setup.changes) or setup.flips > 0
         self.routed = setup.algorithm.routed
-        self.balanced = balanced  # tokens and permits are conserved by every handler
+        super().__init__([], balanced, False)
         self.standings = standings
         self.wants, self.priorities = standings.wants, standings.priorities
-        self.out: list[Effect] = []
         self.nodes = setup.algorithm.make(setup.network, setup.permits, setup.options, self.out)
         self.local_numbers: list[dict[Frozen, int]] = [{} for _ in range(self.size)]
         self.locals: list[list[Frozen]] = [[] for _ in range(self.size)]
@@ -77,6 +77,14 @@ class Handlers:
         self.runs: dict[tuple[int, int, int, int, int], Run] = {}
         self.choices: list[list[int]] = [[] for _ in range(self.size)]  # by local; 0: unknown
         self.rows: dict[tuple[int, ...], tuple[int, ...]] = {}  # equal ones kept once
+        # of the run at hand
+        self.sends: list[int] = []
+        self.receivers: list[int] = []
+        self.enters: list[int] = []
+        self.grants: list[int] = []
+        self.lent = NOBODY
+        self.failure = ""
+        self.faults: list[Fault] = []
 
     # -- numbers for things ---------------------------------------------------------
 
@@ -136,48 +144,51 @@ class Handlers:
         elif kind == PART:
             permits += self.standings.released(subject)
         run = Run()
-        sends: list[int] = []
-        receivers: list[int] = []
-        enters: list[int] = []
-        grants: list[int] = []
         failure = self.handle(node, kind, subject)
-        if failure == UNCHANGED:
-            self.out.clear()
-            run.possible = False
-            return run
-        for effect in self.out:
-            if isinstance(effect, Message):
-                if not failure and not self.reachable(i, effect.receiver):
-                    failure = sentences.no_link(i, effect.receiver)
-                sends.append(self.message(effect))
-                receivers.append(effect.receiver)
-                if effect.lends() > 0:
-                    grants.append(-1 - effect.receiver)
-                    if run.lent == NOBODY and not enters:
-                        run.lent = effect.receiver
-                tokens -= effect.tokens()
-                permits -= effect.permits()
-            elif isinstance(effect, Enter):
-                enters.append(effect.client)
-                grants.append(effect.client)
-                permits -= self.wants[effect.client]
+        run.possible = failure != UNCHANGED
+        if not failure:
+            self.sends, self.receivers, self.enters, self.grants = [], [], [], []
+            self.lent, self.failure, self.faults = NOBODY, "", []
+            self.done(node, EVENTS[kind], NOTHING, tokens, permits)
+            failure = self.failure
         self.out.clear()
         if failure:
-            run.faults = (Fault("handlers", sentences.failed(i, failure), 0),)
+            if run.possible:
+                run.faults = (Fault("handlers", sentences.failed(i, failure), 0),)
             return run
-        run.sends = self.once(sends)
-        run.receivers = self.once(receivers)
-        run.enters = self.once(enters)
-        run.grants = self.once(grants)
+        run.sends = self.once(self.sends)
+        run.receivers = self.once(self.receivers)
+        run.enters = self.once(self.enters)
+        run.grants = self.once(self.grants)
+        run.lent = self.lent
         run.after = self.local(i, node.freeze())
-        tokens -= node.tokens()
-        permits -= node.free_permits()
-        if self.balanced:
-            if tokens != 0:
-                run.faults += (Fault("one-token", sentences.tokens(i, tokens), 0),)
-            if permits != 0:
-                run.faults += (Fault("conservation", sentences.permits(i, permits), 0),)
+        run.faults = tuple(self.faults)
         return run
+
+    # -- what its effects come to: numbers ----------------------------------------------
+
+    def carry(self, message: Message) -> None:
+        if not self.failure and not self.reachable(message.sender, message.receiver):
+            self.failure = sentences.no_link(message.sender, message.receiver)
+        self.sends.append(self.message(message))
+        self.receivers.append(message.receiver)
+
+    def hands_over(self, message: Message) -> None:
+        if message.lends() > 0:
+            self.grants.append(-1 - message.receiver)
+            if self.lent == NOBODY and not self.enters:
+                self.lent = message.receiver
+
+    def admits(self, node: Node, enter: Enter) -> int:
+        self.enters.append(enter.client)
+        self.grants.append(enter.client)
+        return self.wants[enter.client]
+
+    def unbalanced(self, node: Node, tokens: int, permits: int) -> None:
+        if tokens != 0:
+            self.faults.append(Fault("one-token", sentences.tokens(node.me, tokens), 0))
+        if permits != 0:
+            self.faults.append(Fault("conservation", sentences.permits(node.me, permits), 0))
 
     def once(self, row: list[int]) -> tuple[int, ...]:
         """The row as a tuple, the same one for all that are equal."""

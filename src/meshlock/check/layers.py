@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from meshlock.algorithms.interface import Effect, Enter, Frozen, Keep, Message
+from meshlock.algorithms.interface import Enter, Frozen, Keep, Message, Node
 from meshlock.algorithms.recovery.layer import Layer, layer
 from meshlock.algorithms.recovery.records import NO_EPOCH, Epoch, Fence, TokenState
 from meshlock.algorithms.recovery.terms import Terms
@@ -14,6 +14,7 @@ from meshlock.check.model import Act
 from meshlock.check.setup import SetUp
 from meshlock.check.world import Disk, Running
 from meshlock.properties import sentences
+from meshlock.world.effects import NOTHING, Effects
 
 (REQUEST, LEAVE, WITHDRAW, RENEW, PROPOSE, CHANGE, CLOSE, RESEND) = range(8)
 (DELIVER, RESTART, FORGET, TICK, LINK_UP, LINK_DOWN, GIVE_BACK, PRIORITY) = range(8, 16)
@@ -125,12 +126,12 @@ class Outcome:
         self.rare = len(granted) > 0 or permits > 0 or failure != ""
 
 
-class Layers:
+class Layers(Effects):
     def __init__(self, setup: SetUp, faults: Faults) -> None:
         self.setup = setup
         self.faults = faults
         self.size = setup.network.size
-        self.out: list[Effect] = []
+        super().__init__([], False, False)
         everybody = tuple(range(self.size))
         self.terms = Terms(
             everybody,
@@ -153,6 +154,14 @@ class Layers:
         self.places: list[list[Place]] = [[] for _ in everybody]
         self.numbers: list[dict[Key, int]] = [{} for _ in everybody]
         self.current = [-1] * self.size  # the place in which each of the nodes is, if any
+        # of the run at hand
+        self.expected: list[int] = []  # clients that may enter
+        self.disk: Disk = None
+        self.sends: list[int] = []
+        self.granted: list[Fence] = []
+        self.permits = 0
+        self.behind = NO_KEEP
+        self.failure = ""
 
     def make(self, i: int) -> Layer:
         return layer(i, self.out, self.terms)
@@ -301,39 +310,41 @@ class Layers:
         place = self.places[i][number]
         node = self.ready(i, number, kind)
         had = set(node.member.grants)
-        expected = (
-            [*node.clients.waiting, subject] if kind == REQUEST else list(node.clients.waiting)
-        )
-        failure = self.handle(node, place, kind, subject)
-        disk = None if kind == FORGET else place.disk
-        sends: list[int] = []
-        granted: list[Fence] = []
-        permits = 0
-        behind = NO_KEEP
-        for effect in self.out:
-            if isinstance(effect, Message):
-                if effect.seal is not None and effect.seal.lent is not None:
-                    granted.append(effect.seal.lent.fence)
-                sends.append(self.mail.number(effect, node.now))
-            elif isinstance(effect, Keep):
-                disk = (effect.promised, effect.config)
-                behind = len(sends) if behind == NO_KEEP else behind
-            elif isinstance(effect, Enter):
-                permits = effect.permits
-                if effect.client not in expected:
-                    failure = failure or sentences.uninvited(i, effect.client)
-        self.out.clear()
-        if failure:
-            return Outcome(number, [], [], sentences.failed(i, failure))
+        self.expected = list(node.clients.waiting)
+        if kind == REQUEST:
+            self.expected.append(subject)
+        self.disk = None if kind == FORGET else place.disk
+        self.sends, self.granted, self.permits, self.behind = [], [], 0, NO_KEEP
+        self.failure = self.handle(node, place, kind, subject)
+        self.done(node, EVENTS[kind], NOTHING, 0, 0)
+        if self.failure:
+            return Outcome(number, [], [], sentences.failed(i, self.failure))
         lent = self.mail.carried[subject].seal if kind == DELIVER else None
         if lent is not None and lent.lent is not None:
             had.add(lent.lent.fence)  # whoever made it was judged for it
-        granted += [fence for fence in node.member.grants if fence not in had]
+        granted = self.granted + [fence for fence in node.member.grants if fence not in had]
         granted.sort()
-        after = self.number(i, (True, node.freeze(), disk, node.member.boot))
+        after = self.number(i, (True, node.freeze(), self.disk, node.member.boot))
         if node.now == 0:
             self.current[i] = after
-        return Outcome(after, sends, granted, "", permits, behind)
+        return Outcome(after, self.sends, granted, "", self.permits, self.behind)
+
+    # -- what its effects come to --------------------------------------------------------------
+
+    def carry(self, message: Message) -> None:
+        if message.seal is not None and message.seal.lent is not None:
+            self.granted.append(message.seal.lent.fence)
+        self.sends.append(self.mail.number(message, self.nodes[message.sender].now))
+
+    def admits(self, node: Node, enter: Enter) -> int:
+        self.permits = enter.permits
+        if enter.client not in self.expected:
+            self.failure = self.failure or sentences.uninvited(node.me, enter.client)
+        return 0
+
+    def keeps(self, node: Node, keep: Keep) -> None:
+        self.disk = (keep.promised, keep.config)
+        self.behind = len(self.sends) if self.behind == NO_KEEP else self.behind
 
     def ready(self, i: int, number: int, kind: int) -> Layer:
         """The node as it is before a handler runs."""

@@ -17,16 +17,16 @@ from meshlock.algorithms.recovery.messages import KINDS
 from meshlock.algorithms.registry import refuse_impossible, settle
 from meshlock.errors import Refused
 from meshlock.properties.sentences import no_link
-from meshlock.simulate.clocks import TICKS
-from meshlock.simulate.layered import LayeredNodes
 from meshlock.simulate.on_the_way import OnTheWay, at, described
 from meshlock.simulate.outcome import ScenarioOutcome
 from meshlock.simulate.scenario import Scenario, refuse_set_up
-from meshlock.simulate.step import Steps
-from meshlock.simulate.workload import SimulatedClient
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter
+from meshlock.world.clients import SimulatedClient
+from meshlock.world.clocks import TICKS
+from meshlock.world.lives import LayeredNodes
+from meshlock.world.steps import Steps
 
 ENDLESS = 10_000
 """Messages without a client that enters or leaves: after these, they are taken to go on forever."""
@@ -158,7 +158,7 @@ class DrivenRun(Steps):
         client = SimulatedClient(node, want, priority)
         client.number = self.requests
         self.waiting[client.number] = client
-        if self.busy[node]:
+        if self.is_busy(node):
             self.lines.append(f"  {self.called(node)}: queues a request for {want}")
         self.submit(client)
 

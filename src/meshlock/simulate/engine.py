@@ -3,19 +3,19 @@
 Everything that is to happen is on one agenda. An event is a message to be delivered, a client
 that asks or leaves, or a change: of the network, of a node's clock, of who is up. Simultaneous
 events happen in the order in which they were put there, so a run is a function of its seed.
-:mod:`.step` calls the handlers.
+:mod:`meshlock.world.steps` calls the handlers.
 """
 
 from __future__ import annotations
 
 from meshlock.algorithms.interface import NIL, Message, Node
 from meshlock.simulate.agenda import Agenda
-from meshlock.simulate.layered import LayeredNodes
 from meshlock.simulate.measures import RunMeasures
 from meshlock.simulate.run_setup import RunSetup
-from meshlock.simulate.step import Steps
-from meshlock.simulate.workload import SimulatedClient
 from meshlock.topology.mobility.changes import NetworkChange
+from meshlock.world.clients import SimulatedClient
+from meshlock.world.lives import LayeredNodes
+from meshlock.world.steps import Steps
 
 
 class ArrivalOrder:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from meshlock.algorithms.interface import Message
 from meshlock.simulate.engine import Simulation
-from meshlock.simulate.layered import LayeredNodes
 from meshlock.simulate.run_setup import RunSetup
-from meshlock.simulate.workload import SimulatedClient
 from meshlock.topology.mobility.changes import Changes, LinkChange, Move, NetworkChange, Planned
 from meshlock.topology.mobility.live_graph import LiveGraph
+from meshlock.world.clients import SimulatedClient
+from meshlock.world.lives import LayeredNodes
 
 PATIENCE = 1_000_000
 """Changes without an entry, partitions or not: after these, the run counts as stalled."""
@@ -70,11 +70,11 @@ class MobileSimulation(Simulation):
         if not self.resting and not isinstance(change, Move) and self.stalled():
             self.resting = True
             self.changes.stop(self.now)  # but this one still happens: a flip is two changes
-        self.carry_out(change)
+        self.take_place(change)
         if self.workload.serial and self.active == 0 and self.planned == self.measures.requested:
             self.ask_somewhere()  # a network that never rests need not be silent first
 
-    def carry_out(self, change: NetworkChange) -> None:
+    def take_place(self, change: NetworkChange) -> None:
         """Change the network, and wait for its next change."""
         if isinstance(change, LinkChange):
             if change.up:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 
-from meshlock.simulate.kinds import Kinds, by_name
-from meshlock.simulate.workload import SimulatedClient
+from meshlock.world.clients import SimulatedClient
+from meshlock.world.effects import Kinds, by_name
 
 
 class Levels:

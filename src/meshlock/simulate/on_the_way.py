@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from meshlock.algorithms.interface import NIL, Message
 from meshlock.simulate.scenario import Scenario
-from meshlock.simulate.workload import SimulatedClient
+from meshlock.world.clients import SimulatedClient
 
 
 class OnTheWay(list[Message]):

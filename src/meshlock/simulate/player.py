@@ -7,10 +7,10 @@ from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 from meshlock.properties.sentences import broken_off
 from meshlock.simulate.driven import DrivenRun, Impossible
-from meshlock.simulate.kinds import by_name
 from meshlock.simulate.outcome import ScenarioOutcome
 from meshlock.simulate.scenario import Scenario, drawn, scenario
 from meshlock.trace.writer import TraceWriter
+from meshlock.world.effects import by_name
 
 
 class Player:

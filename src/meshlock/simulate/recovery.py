@@ -20,15 +20,15 @@ from meshlock.properties import sentences
 from meshlock.properties.overtaking import Pass
 from meshlock.properties.paths import Paths
 from meshlock.properties.promises import overtaking
-from meshlock.simulate.clocks import TICKS
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.faults import InjectedFaults
-from meshlock.simulate.layered import LayerSetup
 from meshlock.simulate.links.routed import RoutedSimulation
 from meshlock.simulate.recovery_measures import RecoveryMeasures
 from meshlock.simulate.run_setup import RunSetup
-from meshlock.simulate.workload import SimulatedClient
 from meshlock.topology.mobility.changes import NetworkChange
+from meshlock.world.clients import SimulatedClient
+from meshlock.world.clocks import TICKS
+from meshlock.world.lives import LayerSetup
 
 NOTICE = 6
 """Parts of a lease, after which it is noticed that a node cannot be reached."""
@@ -124,7 +124,7 @@ class RecoverySimulation(RoutedSimulation):
         if isinstance(change, Due):
             change.happen()
         else:
-            self.carry_out(change)
+            self.take_place(change)
 
     def stop(self) -> None:
         self.stopped = True

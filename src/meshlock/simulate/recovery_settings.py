@@ -6,12 +6,12 @@ from math import isfinite
 
 from meshlock.algorithms.registry import refuse_impossible
 from meshlock.errors import Refused, setting
-from meshlock.simulate.clocks import TICKS, drawn_clocks
 from meshlock.simulate.faults import InjectedFaults
-from meshlock.simulate.layered import LayerSetup, made_by_node_0
 from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.run_settings import RunSettings
 from meshlock.simulate.run_setup import RunSetup
+from meshlock.world.clocks import TICKS, drawn_clocks
+from meshlock.world.lives import LayerSetup, made_by_node_0
 
 LEAST_LEASE = 10
 """Mean delays at the least: a lease is renewed in thirds by questions and answers."""

@@ -15,11 +15,11 @@ import msgspec
 from meshlock.algorithms.interface import Effect, Enter, Keep, Message
 from meshlock.algorithms.registry import find, joined, settle
 from meshlock.algorithms.steps import in_grants, units
-from meshlock.simulate.layered import LayeredNodes, recorded_layer
 from meshlock.topology.graphs import Complete, Graph, Rooted, Topology
 from meshlock.topology.specification import MOST_LINKS
 from meshlock.trace.reader import BadTrace, Trace
 from meshlock.trace.writer import TraceWriter
+from meshlock.world.lives import LayeredNodes, recorded_layer
 
 Line = dict[str, Any]
 

@@ -98,9 +98,9 @@ from pathlib import Path
 
 from meshlock.algorithms.interface import NIL, Algorithm
 from meshlock.errors import Attempt, Refused
-from meshlock.simulate.clocks import MILLION, Clocks
-from meshlock.simulate.layered import LayerSetup, made_by_node_0
 from meshlock.topology.graphs import Graph, Rooted
+from meshlock.world.clocks import MILLION, Clocks
+from meshlock.world.lives import LayerSetup, made_by_node_0
 
 FOLDER = Path(__file__).parent / "scenarios"
 

@@ -59,7 +59,7 @@ class Action:
         """Can this be done in the run as it stands?"""
         up = self.one < 0 or run.layered is None or run.layered.up[self.one]
         if self.verb == "request":
-            return up and not run.busy[self.one]
+            return up and not run.is_busy(self.one)
         if self.verb in ("leave", "release"):
             inside = [client for client in run.inside.values() if client.node == self.one]
             if len(inside) < self.which:

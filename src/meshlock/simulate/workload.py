@@ -5,25 +5,8 @@ from __future__ import annotations
 from math import log
 from random import Random
 
-from meshlock.properties.monitor import Rival
 from meshlock.simulate.durations import Duration
-
-
-class SimulatedClient:
-    """One request of one node: from asking, through entering, to leaving."""
-
-    life: int = 0  # of its node, where nodes crash
-
-    def __init__(self, node: int, want: int, priority: int) -> None:
-        self.number = 0  # given when it asks
-        self.node = node
-        self.want = want
-        self.priority = priority
-        self.deadline = 0.0  # when it should be in, where deadlines are the priorities
-        self.asked = 0.0
-        self.rival: Rival | None = None  # where order is judged
-        self.inside = False
-        self.rank = 0.0  # what its priority comes to when waiting counts (see measures)
+from meshlock.world.clients import SimulatedClient
 
 
 class Workload:

@@ -9,7 +9,7 @@ a cut, if there is one. Both ends learn at once that it forms or fails. A messag
 - *routed and reliable*: in order; it waits while there is no way, and is lost only if sender or
   receiver crashes.
 
-Which one is said by :class:`~meshlock.simulate.layered.LayeredNodes`.
+Which one is said by :class:`~meshlock.world.lives.LayeredNodes`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from __future__ import annotations
 from meshlock.algorithms.interface import Message
 from meshlock.properties.paths import labelled
 from meshlock.simulate.engine import ArrivalOrder
-from meshlock.simulate.layered import LayeredNodes, LayerSetup
 from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.run_setup import RunSetup
-from meshlock.simulate.workload import SimulatedClient
 from meshlock.topology.mobility.live_graph import LiveGraph
+from meshlock.world.clients import SimulatedClient
+from meshlock.world.lives import LayeredNodes, LayerSetup
 
 
 class RoutedSimulation(MobileSimulation):

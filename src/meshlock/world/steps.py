@@ -7,9 +7,9 @@ means is theirs to say: :meth:`Steps.carry` a message, :meth:`Steps.enters` a cl
 from __future__ import annotations
 
 from random import Random
-from typing import Any, Final
+from typing import Any
 
-from meshlock.algorithms.clients import ClientQueue
+from meshlock.algorithms.clients import NOBODY, OneAtATime
 from meshlock.algorithms.interface import (
     NIL,
     Algorithm,
@@ -25,25 +25,21 @@ from meshlock.algorithms.registry import joined
 from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import FIRST_KNOWN, promises
-from meshlock.simulate.kinds import Kind, Kinds
-from meshlock.simulate.layered import LayeredNodes
-from meshlock.simulate.workload import SimulatedClient
 from meshlock.trace.writer import TraceWriter, arrival, came_back
-
-NOTHING: Final[dict[str, Any]] = {}
+from meshlock.world.clients import SimulatedClient
+from meshlock.world.effects import NOTHING, Effects
+from meshlock.world.lives import LayeredNodes
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Steps:
+class Steps(Effects):
     """The nodes of a run and their clients. With ``layered``, its nodes are run instead of the
     algorithm's own; with a ``founder``, others have come to its pool."""
 
-    # Uncompiled, Python finds methods and attributes of an object that has more than 30 in a
-    # slower way. With slots it does not, and a run of Raymond takes 6 to 8 % less time.
     __slots__ = (
-        *("algorithm", "options", "permits", "trace", "layered", "promises", "observed"),
-        *("out", "nodes", "monitor", "balanced", "now", "in_flight", "sent"),
-        *("lost", "many_clients", "present", "busy", "queues"),
+        *("algorithm", "options", "permits", "trace", "layered", "promises"),
+        *("nodes", "monitor", "now", "in_flight"),
+        *("lost", "many_clients", "present", "turns"),
         *("choosing", "plain", "draw", "choice"),
     )
 
@@ -65,27 +61,25 @@ class Steps:
         self.layered = layered
         self.promises = promises(algorithm, options)
         if layered is None:
-            self.out: list[Effect] = []
+            out: list[Effect] = []
             if founder == NIL:
-                self.nodes = algorithm.make(network, permits, options, self.out)
+                self.nodes = algorithm.make(network, permits, options, out)
             else:
-                self.nodes = joined(algorithm, network.size, founder, permits, options, self.out)
+                self.nodes = joined(algorithm, network.size, founder, permits, options, out)
             self.monitor = Monitor(permits, self.promises)
         else:
-            self.out = layered.out
+            out = layered.out
             self.nodes = layered.nodes
             self.monitor = layered.monitor
             self.promises = layered.promises
-        self.balanced = self.promises.balanced
+        super().__init__(out, self.promises.balanced, self.monitor.ties == FIRST_KNOWN)
         self.now = 0.0
         self.in_flight = 0  # messages
-        self.sent: Kinds = {}  # messages, by class
         self.observed = trace is not None or layered is not None
         self.lost: list[Message] = []  # sent in this step to where there is no way
         self.many_clients = algorithm.many_clients or layered is not None
         self.present: dict[int, SimulatedClient] = {}  # by number, while they wait or hold
-        self.busy = [False] * len(self.nodes)  # those that serve a client
-        self.queues: dict[int, ClientQueue] = {}  # node: those behind it
+        self.turns: dict[int, OneAtATime] = {}  # node: its clients, if it serves one at a time
         self.choosing = self.nodes[0].choices() > 1
         self.plain = not self.choosing and layered is None
         self.draw = Random(f"{seed}:choice").random
@@ -97,12 +91,16 @@ class Steps:
         """A client asks: its node gets the request, or it queues behind another of its node."""
         self.present[client.number] = client
         if not self.many_clients:
-            if self.busy[client.node]:
-                queue = self.queues.setdefault(client.node, ClientQueue())
-                queue.add(client.number, client.priority)
+            turn = self.turns.get(client.node)
+            if turn is None:
+                turn = self.turns[client.node] = OneAtATime()
+            if not turn.asks(client.number, client.priority):
                 return
-            self.busy[client.node] = True
         self.request(client)
+
+    def is_busy(self, me: int) -> bool:
+        """Would a client of this node queue behind another?"""
+        return me in self.turns and self.turns[me].served != NOBODY
 
     def request(self, client: SimulatedClient) -> None:
         node = self.nodes[client.node] if self.plain else self.turn(client.node)
@@ -137,10 +135,10 @@ class Steps:
         self.done(node, "leave", cause, tokens, permits + client.want)
         if self.monitor.at_once:
             self.monitor.moved()
-        if self.queues:
-            self.next_in_queue(client.node)
-        else:
-            self.busy[client.node] = False
+        if not self.many_clients:
+            following = self.turns[client.node].ends()
+            if following != NOBODY:
+                self.request(self.present[following])
 
     def release_some(self, client: SimulatedClient, part: int) -> None:
         """A client releases this number of its permits, and keeps some."""
@@ -160,8 +158,8 @@ class Steps:
 
     def change_priority(self, client: SimulatedClient, priority: int) -> bool:
         """A waiting client becomes more or less urgent; False if its request stays as it is."""
-        queue = self.queues.get(client.node)
-        if queue is not None and queue.change(client.number, priority):
+        turn = self.turns.get(client.node)
+        if turn is not None and turn.change(client.number, priority):
             self.gets_priority(client, priority)
             return True
         node = self.turn(client.node)
@@ -183,8 +181,8 @@ class Steps:
 
     def withdraw(self, client: SimulatedClient) -> bool:
         """A waiting client gives up; False if its request cannot be withdrawn."""
-        queue = self.queues.get(client.node)
-        if queue is None or not queue.remove(client.number):
+        turn = self.turns.get(client.node)
+        if turn is None or not turn.remove(client.number):
             node = self.turn(client.node)
             tokens, permits = node.tokens(), node.free_permits()
             if not node.withdraw(client.number):
@@ -193,16 +191,10 @@ class Steps:
                 self.monitor.withdraws(client.rival, self.in_flight == 0)
             self.done(node, "withdraw", {"client": client.number}, tokens, permits)
             self.monitor.moved()
-            self.next_in_queue(client.node)
+            if turn is not None and (following := turn.ends()) != NOBODY:
+                self.request(self.present[following])
         del self.present[client.number]
         return True
-
-    def next_in_queue(self, me: int) -> None:
-        queue = self.queues.get(me)
-        if queue is not None and len(queue) > 0:
-            self.request(self.present[queue.take()])
-        else:
-            self.busy[me] = False
 
     # -- other causes -----------------------------------------------------------------
 
@@ -307,10 +299,20 @@ class Steps:
     def chosen(self, me: int, count: int) -> int:
         return int(self.draw() * count)
 
-    def lends(self, message: Message) -> None:
-        """Permits leave for a client of another node."""
+    def record(self, node: Node, event: str, cause: dict[str, Any]) -> None:
+        leased = None if self.layered is None else self.layered.judge(self.now, node.me)
+        if self.trace is not None:
+            self.trace.step(self.now, event, node, cause, self.out, self.choice, leased)
+            for lost in self.lost:
+                self.trace.dropped(self.now, lost)
+        self.lost.clear()
+
+    def hands_over(self, message: Message) -> None:
         if self.layered is not None:
             self.layered.lends(self.now, message)
+        elif message.lends() == 0:
+            if self.watched and message.tokens() > 0:
+                self.monitor.forget_the_first()
         elif self.monitor.due or self.monitor.raised is not None:
             node = message.receiver
             waiting = [
@@ -320,62 +322,30 @@ class Steps:
             ]
             self.monitor.lends(self.now, node, waiting)
 
-    def done(
-        self, node: Node, event: str, cause: dict[str, Any], tokens: int, permits: int
-    ) -> None:
-        """A handler has run: carry out what it asks for, and check that it made and lost nothing.
+    def admits(self, node: Node, enter: Enter) -> int:
+        client = self.present[enter.client]
+        if self.layered is None:
+            self.monitor.enters(self.now, client.node, client.want, client.rival)
+        else:
+            self.layered.enters(self.now, client, enter)
+        client.inside = True
+        self.enters(node, client)
+        return client.want
 
-        ``tokens`` and ``permits`` are what was there before and what the cause brought."""
-        for effect in self.out:
-            if isinstance(effect, Message):
-                message = effect
-                try:
-                    kind = self.sent[type(message)]
-                except KeyError:
-                    kind = self.sent[type(message)] = Kind(message)
-                kind.sent += 1
-                if kind.loaded:
-                    tokens -= message.tokens()
-                    permits -= message.permits()
-                    if kind.lends:
-                        self.lends(message)
-                    elif self.monitor.ties == FIRST_KNOWN and message.tokens() > 0:
-                        self.monitor.forget_the_first()
-                self.carry(message)
-            elif isinstance(effect, Enter):
-                client = self.present[effect.client]
-                permits -= client.want
-                if self.layered is None:
-                    self.monitor.enters(self.now, client.node, client.want, client.rival)
-                else:
-                    self.layered.enters(self.now, client, effect)
-                client.inside = True
-                self.enters(node, client)
-            elif isinstance(effect, Keep) and self.layered is not None:
-                self.layered.disk[node.me] = effect
-            elif isinstance(effect, Lost) and self.layered is not None:
-                client = self.present.pop(effect.client)
-                self.layered.leaves(self.now, client)
-                self.loses(client)
-        if self.balanced and (tokens != node.tokens() or permits != node.free_permits()):
-            tokens -= node.tokens()
-            permits -= node.free_permits()
-            self.monitor.balance(self.now, node.me, tokens, permits)
-        if self.observed:
-            leased = None if self.layered is None else self.layered.judge(self.now, node.me)
-            if self.trace is not None:
-                self.trace.step(self.now, event, node, cause, self.out, self.choice, leased)
-                for lost in self.lost:
-                    self.trace.dropped(self.now, lost)
-            self.lost.clear()
-        if self.out:
-            self.out.clear()
+    def keeps(self, node: Node, keep: Keep) -> None:
+        if self.layered is not None:
+            self.layered.disk[node.me] = keep
+
+    def takes_away(self, node: Node, lost: Lost) -> None:
+        if self.layered is not None:
+            client = self.present.pop(lost.client)
+            self.layered.leaves(self.now, client)
+            self.loses(client)
+
+    def unbalanced(self, node: Node, tokens: int, permits: int) -> None:
+        self.monitor.balance(self.now, node.me, tokens, permits)
 
     # -- what a kind of run says --------------------------------------------------------
-
-    def carry(self, message: Message) -> None:
-        """Put a message on its way."""
-        raise NotImplementedError
 
     def enters(self, node: Node, client: SimulatedClient) -> None:
         """A client has been let in."""

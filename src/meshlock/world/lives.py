@@ -17,9 +17,9 @@ from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch, fence_
 from meshlock.algorithms.recovery.terms import Rules, Terms
 from meshlock.properties.leases import NO_FENCE, LeaseMonitor, numbered
 from meshlock.properties.promises import orderly, promises
-from meshlock.simulate.clocks import TICKS, Clocks
-from meshlock.simulate.workload import SimulatedClient
 from meshlock.trace.writer import LeaseStep
+from meshlock.world.clients import SimulatedClient
+from meshlock.world.clocks import TICKS, Clocks
 
 Near = Callable[[int], Iterable[int]]
 
