@@ -12,7 +12,7 @@ from time import process_time
 
 import simpy
 
-from meshlock.algorithms.interface import Enter, Message
+from meshlock.algorithms.actor import Enter, Message
 from meshlock.algorithms.registry import find, settle
 from meshlock.topology.graphs import BinaryTree
 

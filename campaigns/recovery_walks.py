@@ -110,7 +110,7 @@ def words(algorithm: str, draw: Random) -> dict[str, Any]:
         "crashes": 3,
         "forgets": 2,
         "proposals": 3,
-        "cuts": 2 if find(algorithm).changing_links else 0,
+        "cuts": 2 if find(algorithm).assumes.changing_links else 0,
         "raises": [f"{node}:5" for node in range(nodes)] if many else [],
         "parts": several,
         "doubles": 3,

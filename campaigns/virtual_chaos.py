@@ -90,8 +90,7 @@ def by_chaos(sabotage: Sabotage, first: int, runs: int, seconds: float) -> str:
 def by_simulation(sabotage: Sabotage, most: float) -> str:
     if sabotage.name not in MUTANTS:
         return ""
-    made = MUTANTS[sabotage.name].algorithm.layer
-    assert made is not None
+    made = MUTANTS[sabotage.name].layer
     began, number = process_time(), 0
     with mock.patch.object(lives, "layer", made):
         while process_time() - began < most:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import meshlock.cli.flags  # noqa: F401  # sentences name flags, whichever test comes first
-from meshlock.algorithms import interface
+from meshlock.algorithms import actor
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE / "live")]  # what tests share
@@ -42,7 +42,7 @@ def state_folder(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
 
 
-COMPILED = not str(interface.__file__).endswith(".py")
+COMPILED = not str(actor.__file__).endswith(".py")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from meshlock.algorithms.actor import choices_of
+
 from .judge import Violation
 from .links import Step, Way
 from .setup import Draw, Pair
@@ -20,7 +22,7 @@ class Deliveries:
         self.setup = world.setup
         self.draw = draw
         self.held: set[Way] = set()  # nothing arrives this way, not even that the link failed
-        self.choosing = max(node.choices() for node in world.nodes) > 1
+        self.choosing = max(choices_of(node) for node in world.nodes) > 1
 
     def let_go(self) -> None:
         if self.held:
@@ -66,7 +68,7 @@ class Deliveries:
 
     def choose(self, i: int) -> None:
         if self.choosing:
-            self.world.do("choose", i, self.draw.between(0, self.world.nodes[i].choices() - 1))
+            self.world.do("choose", i, self.draw.between(0, choices_of(self.world.nodes[i]) - 1))
 
     def drain(self, pair: Pair) -> None:
         for _ in range(100):

@@ -76,10 +76,10 @@ class Judge:
     def __init__(self, setup: Setup) -> None:
         algorithm, options = setup.algorithm, setup.options
         self.permits = setup.permits
-        self.token = algorithm.token
+        self.token = algorithm.serves.token
         self.ageing = options.get("ageing", "none")
         self.patience = int(options.get("patience", "1"))
-        self.ordered = algorithm.priorities and options.get("backfill", "off") == "off"
+        self.ordered = algorithm.serves.priorities and options.get("backfill", "off") == "off"
         self.ordered = self.ordered and self.ageing != "printed"  # which has no one rank
         self.name = algorithm.name.partition("/")[0]
         self.lines = setup.permits if self.name == "direct" else 0  # 0: ranks are not so well known

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from meshlock.algorithms.interface import Message
+from meshlock.algorithms.actor import Message
 
 from .setup import Pair
 

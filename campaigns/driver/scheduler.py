@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect
 
-from meshlock.algorithms.interface import NIL
+from meshlock.algorithms.actor import NIL
 
 from .deliveries import MOST_STEPS, Deliveries
 from .judge import Violation

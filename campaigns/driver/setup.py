@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
 
-from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.actor import Algorithm
 from meshlock.algorithms.registry import find, settle
 from meshlock.errors import Refused
 
@@ -121,7 +121,7 @@ def draw_setup(
     among, likely = draw.among, draw.likely
     size = among((2, 3, 4, 4, 4, 4, 5, 5, 6))
     permits = 1 if algorithm.problem == "mutex" else among((1, 2, 2, 2, 3, 4))
-    mobile, many = algorithm.changing_links, algorithm.many_clients
+    mobile, many = algorithm.assumes.changing_links, algorithm.serves.many_clients
     parts = of_live_nodes(algorithm)
     kind = among([kind for kind in failures if parts or kind != "custody"])
     made = Setup(
@@ -129,13 +129,13 @@ def draw_setup(
         settle(algorithm, draw_options(draw, algorithm, moves)),
         size,
         permits,
-        draw_links(draw, size, algorithm.needs_complete_graph),
+        draw_links(draw, size, algorithm.assumes.complete_graph),
         kind if mobile else "none",
-        fifo=algorithm.needs_fifo or likely(0.2),
-        joined=likely(0.2) and parts and algorithm.join is not None,
+        fifo=algorithm.assumes.fifo or likely(0.2),
+        joined=likely(0.2) and parts and algorithm.newcomers.join is not None,
         clients=among((1, 2, 2, 3)) if many else 1,
         requests=draw.between(4, 40),
-        priorities=among((1, 2, 3, 3, 4, 4, 9, 9)) if algorithm.priorities else 1,
+        priorities=among((1, 2, 3, 3, 4, 4, 9, 9)) if algorithm.serves.priorities else 1,
         most_wanted=among((1, permits, permits)) if algorithm.problem == "h-of-k" else 1,
         changes=among((0, 1, 2, 3, 4, 6, 10, 16)) if mobile else 0,
         partitions=likely(0.4) and parts,
@@ -193,7 +193,7 @@ def of_live_nodes(algorithm: Algorithm) -> bool:
 
 
 def refuse_undrivable(algorithm: Algorithm, failures: Sequence[str]) -> None:
-    if algorithm.restless:
+    if algorithm.serves.restless:
         raise Refused(f"{algorithm.name} never comes to rest, so its end cannot be judged.")
     if tuple(failures) == ("custody",) and not of_live_nodes(algorithm):
         raise Refused(

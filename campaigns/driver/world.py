@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from meshlock.algorithms.interface import NIL, Effect, Enter, Message, Network, Node
+from meshlock.algorithms.actor import NIL, Actor, ChoosingActor, Effect, Enter, Message, Network
 
 from .judge import Judge, Violation
 from .links import CustodyLinks, Links, NoLink, Way, carries, pair_of
@@ -49,15 +49,15 @@ class World:
         self.tell = tell
         self.judge = Judge(setup)
         self.custody = CustodyLinks(setup.size) if setup.failures == "custody" else None
-        self.links = self.custody or Links(setup.size, setup.algorithm.routed)
+        self.links = self.custody or Links(setup.size, setup.algorithm.assumes.routed)
         self.out: list[Effect] = []
         self.done: list[Doing] = []
         self.last_token_way: Pair = (NIL, NIL)
         self.lent: dict[int, int] = {}  # messages with permits, by identity: which grant it is
         algorithm = setup.algorithm
-        if setup.joined and algorithm.join is not None:
-            self.nodes: list[Node] = [
-                algorithm.join(me, me == 0, setup.permits, setup.options, self.out)
+        if setup.joined and algorithm.newcomers.join is not None:
+            self.nodes: list[Actor] = [
+                algorithm.newcomers.join(me, me == 0, setup.permits, setup.options, self.out)
                 for me in range(setup.size)
             ]
         else:
@@ -135,9 +135,10 @@ class World:
 
     def choose(self, i: int, choice: int) -> bool:
         """The outside sets one of the node's choices."""
-        if choice >= self.nodes[i].choices():
+        node = self.nodes[i]
+        if not isinstance(node, ChoosingActor) or choice >= node.choices():
             return False
-        self.nodes[i].choose(choice)
+        node.choose(choice)
         return True
 
     def deliver(self, i: int, j: int, place: int = 0) -> bool:

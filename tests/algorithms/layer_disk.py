@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from random import Random
 
-from meshlock.algorithms.interface import Effect, Enter, Keep, Lost, Message
+from meshlock.algorithms.actor import Effect, Enter, Lost, Message, Save
 from meshlock.algorithms.recovery.messages import Hello, Ledger, Propose
-from meshlock.algorithms.recovery.records import NO_EPOCH
+from meshlock.algorithms.recovery.records import NO_EPOCH, Durable
 
 RETRY = 30
 """Ticks until a disk tries again what it failed to write."""
@@ -26,10 +26,10 @@ class SlowDisk:
         self.random = Random(seed)
         self.slowest = slowest
         self.fail = fail
-        self.kept: Keep | None = None  # on disk
-        self.writing: Keep | None = None
+        self.kept: Durable | None = None  # on disk
+        self.writing: Durable | None = None
         self.due = 0
-        self.unsaved: Keep | None = None
+        self.unsaved: Durable | None = None
         self.waiting: list[Asked] = []  # for what is being written, and ...
         self.behind: list[Asked] = []  # ... for what comes next
         self.delayed = 0
@@ -38,8 +38,8 @@ class SlowDisk:
         """What can be done at once."""
         at_once: list[Effect] = []
         for effect in effects:
-            if isinstance(effect, Keep):
-                self.keep(effect, now)
+            if isinstance(effect, Save):
+                self.keep(effect.record, now)
             elif not self.is_behind() or self.may_pass(effect):
                 at_once.append(effect)
                 if isinstance(effect, Lost):
@@ -64,7 +64,7 @@ class SlowDisk:
         self.waiting = [one for one in self.waiting if not is_entry(one[0], client)]
         self.behind = [one for one in self.behind if not is_entry(one[0], client)]
 
-    def keep(self, keep: Keep, now: int) -> None:
+    def keep(self, keep: Durable, now: int) -> None:
         if self.slowest == 0 and not self.is_behind():
             self.kept = keep
             return

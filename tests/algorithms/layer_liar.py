@@ -9,7 +9,18 @@ from __future__ import annotations
 from random import Random
 from typing import ClassVar
 
-from meshlock.algorithms.interface import Algorithm, Effect, Message, Network, Node
+from meshlock.algorithms.actor import (
+    NIL,
+    Actor,
+    Algorithm,
+    Assumptions,
+    Effect,
+    Message,
+    Network,
+    Newcomers,
+    OpenActor,
+    Serves,
+)
 
 NOBODY = 10**9
 """A client that never asked."""
@@ -42,7 +53,7 @@ class FalseGrant(Lie):
         return self.count
 
 
-class LiarNode(Node):
+class LiarNode(OpenActor):
     """Some of what it does is right, so that lies are built upon."""
 
     def __init__(
@@ -143,6 +154,23 @@ class LiarNode(Node):
     def link_down(self, peer: int) -> None:
         self.lie(1)
 
+    # -- of nodes that come and go -----------------------------------------------------------------
+
+    def holder_is(self, node: int, hop: int) -> None:
+        pass
+
+    def forget(self, node: int) -> bool:
+        return False
+
+    def number_of(self, node: int) -> int:
+        return NIL
+
+    def ask_again(self) -> None:
+        pass
+
+    def unacknowledged(self, grants: int) -> None:
+        pass
+
     # -- observers ---------------------------------------------------------------------------------
 
     def tokens(self) -> int:
@@ -166,13 +194,13 @@ class Liar:
 
     def make(
         self, network: Network, permits: int, options: dict[str, str], out: list[Effect]
-    ) -> list[Node]:
+    ) -> list[Actor]:
         size = network.size
         return [LiarNode(me, out, self, size, permits, me == 0) for me in range(size)]
 
     def join(
         self, number: int, founder: bool, permits: int, options: dict[str, str], out: list[Effect]
-    ) -> Node:
+    ) -> LiarNode:
         return LiarNode(number, out, self, 2, permits, founder)
 
     def late(
@@ -184,7 +212,7 @@ class Liar:
         permits: int,
         options: dict[str, str],
         out: list[Effect],
-    ) -> Node:
+    ) -> LiarNode:
         return LiarNode(me, out, self, 2, permits, me == holder)
 
     def algorithm(self, many_clients: bool, network: str) -> Algorithm:
@@ -198,8 +226,7 @@ class Liar:
             "h-of-k",
             self.make,
             (FalseToken, FalsePermits, FalseGrant),
-            many_clients=many_clients,
-            changing_links=network == "changing",
-            join=self.join,
-            late=self.late if network == "open" else None,
+            assumes=Assumptions(changing_links=network == "changing"),
+            serves=Serves(many_clients=many_clients),
+            newcomers=Newcomers(join=self.join, late=self.late if network == "open" else None),
         )

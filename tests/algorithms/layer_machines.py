@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from meshlock.algorithms.interface import Conflict, Effect, Enter, Keep, Lost, Message
+from meshlock.algorithms.actor import Effect, Enter, Lost, Message, Save
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.messages import Hello
-from meshlock.algorithms.recovery.records import Epoch, Fence, fence_number
+from meshlock.algorithms.recovery.messages import Conflict, Hello
+from meshlock.algorithms.recovery.records import Durable, Epoch, Fence, fence_number
 from meshlock.algorithms.recovery.terms import Terms
 from meshlock.algorithms.registry import find, settle
 
@@ -54,7 +54,7 @@ class Machines:
         """``size`` members, and ``others`` that are none."""
         self.everybody = tuple(range(size + others))
         algorithm = find(inside)
-        self.fixed = not algorithm.changing_links
+        self.fixed = not algorithm.assumes.changing_links
         self.terms = Terms(
             self.everybody,
             self.everybody[:size],
@@ -77,7 +77,7 @@ class Machines:
         self.kept: list[Message] = []  # those, and ...
         self.stuck: list[Message] = []  # ... reliable ones that have no way yet
         self.sent: list[str] = []
-        self.disk: dict[int, Keep | None] = dict.fromkeys(self.everybody)
+        self.disk: dict[int, Durable | None] = dict.fromkeys(self.everybody)
         self.boots = dict.fromkeys(self.everybody, 0)
         self.nodes: dict[int, Layer] = {}
         self.granted: list[tuple[int, int, int]] = []  # node, client, number of the fence
@@ -200,8 +200,8 @@ class Machines:
     def carry_out(self, work: list[tuple[int, Effect]]) -> None:
         while work:
             node, effect = work.pop(0)
-            if isinstance(effect, Keep):
-                self.disk[node] = effect
+            if isinstance(effect, Save):
+                self.disk[node] = effect.record
             elif isinstance(effect, Enter):
                 self.granted.append((node, effect.client, effect.fence))
             elif isinstance(effect, Lost):

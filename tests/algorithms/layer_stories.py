@@ -10,7 +10,7 @@ from typing import Any
 
 from layer_world import LEASE, NAMES, World, check
 
-from meshlock.algorithms.interface import NIL, Algorithm
+from meshlock.algorithms.actor import NIL, Algorithm
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.records import Change
 from meshlock.algorithms.recovery.terms import Rules
@@ -245,7 +245,11 @@ class Story:
 
         A hundred grants make up for one step of priority: there are never so many here."""
         world = self.world
-        if not world.terms.algorithm.priorities or not world.connected() or not world.quiet():
+        if (
+            not world.terms.algorithm.serves.priorities
+            or not world.connected()
+            or not world.quiet()
+        ):
             return
         if not world.is_seen():
             return  # what it asked for was struck out, and it is to ask again
@@ -263,7 +267,7 @@ class Story:
         if any(node.member.promised != epoch for node in world.nodes):
             return
         entered = sorted(world.entered[before:], key=lambda one: one.fence)
-        for client in entered[:1] if world.terms.algorithm.changing_links else entered:
+        for client in entered[:1] if world.terms.algorithm.assumes.changing_links else entered:
             del waiting[client.number]
             higher = [one for one in waiting.values() if one.priority > client.priority]
             check(not higher, "a lower priority was served first")

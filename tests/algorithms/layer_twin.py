@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import Effect, Enter, Keep, Lost, Message
+from meshlock.algorithms.actor import Effect, Enter, Lost, Message, Save
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Confirm, Ledger, Renew
 from meshlock.algorithms.recovery.records import NEVER
@@ -59,5 +59,5 @@ def told(effect: Effect, base: int) -> object:
         return (effect.client, effect.fence, effect.until - base)
     if isinstance(effect, Lost):
         return (effect.client, effect.fence)
-    assert isinstance(effect, Keep)
-    return (effect.promised, effect.config)
+    assert isinstance(effect, Save)
+    return effect.record

@@ -13,16 +13,15 @@ from collections import deque
 from layer_disk import SlowDisk
 from layer_twin import Twin
 
-from meshlock.algorithms.interface import (
+from meshlock.algorithms.actor import (
     Algorithm,
-    Conflict,
     Effect,
     Enter,
     Lost,
     Message,
 )
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.messages import Hello
+from meshlock.algorithms.recovery.messages import Conflict, Hello
 from meshlock.algorithms.recovery.proposal import changed_members
 from meshlock.algorithms.recovery.records import (
     FENCE_BITS,
@@ -666,7 +665,7 @@ class World:
         self.sent[message.kind] = self.sent.get(message.kind, 0) + 1
         a, b = message.sender, message.receiver
         inside = message.seal is not None
-        changing = self.terms.algorithm.changing_links
+        changing = self.terms.algorithm.assumes.changing_links
         due = self.now + self.random.randint(1, self.slowest)
         if (isinstance(message, Hello) or (inside and changing)) and self.linked(a, b):
             due = self.last[(a, b)] = max(due, self.last.get((a, b), 0))
@@ -830,7 +829,7 @@ class World:
 
     def links_of(self, i: int) -> list[Link]:
         """Those that the algorithm inside knows of, where they may change."""
-        if self.terms.algorithm.changing_links:
+        if self.terms.algorithm.assumes.changing_links:
             return [(min(i, j), max(i, j)) for j in self.nodes[i].epoch.linked]
         return sorted(self.links)
 

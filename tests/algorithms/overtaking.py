@@ -5,7 +5,7 @@ the highest priority or with the low one's. The adversary decides who asks, who 
 which link delivers its next message; links are FIFO and lose nothing.
 """
 
-from meshlock.algorithms.interface import Message
+from meshlock.algorithms.actor import Message
 from meshlock.algorithms.queues import FRESH
 from meshlock.algorithms.registry import find, settle
 from meshlock.topology.specification import network

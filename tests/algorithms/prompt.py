@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from meshlock.algorithms.interface import Effect, Enter, Message, Network, Node
+from meshlock.algorithms.actor import Actor, Effect, Enter, Message, Network
 from meshlock.algorithms.registry import find, settle
 from meshlock.topology.specification import network
 
-Make = Callable[[Network, int, dict[str, str], list[Effect]], list[Node]]
+Make = Callable[[Network, int, dict[str, str], list[Effect]], list[Actor]]
 
 
 class Scene:

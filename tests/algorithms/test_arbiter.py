@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from laboratory import run
 
+from meshlock.algorithms.actor import Effect, Enter, Message
 from meshlock.algorithms.arbiter import ArbiterNode, left_out
-from meshlock.algorithms.interface import Effect, Enter, Message
 
 
 def too_many(permits: int, wants: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:

@@ -7,7 +7,7 @@ from layer_stories import ALGORITHMS, GROWING, Story, links
 from layer_world import LEASE, WAIT, World, Wrong
 from undone import patched
 
-from meshlock.algorithms.interface import Message
+from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.records import Change
 from meshlock.algorithms.recovery.terms import Rules

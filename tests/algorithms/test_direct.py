@@ -6,6 +6,7 @@ import pytest
 from laboratory import run
 from prompt import Scene
 
+from meshlock.algorithms.actor import Effect, Enter
 from meshlock.algorithms.direct import (
     LATER,
     LINES,
@@ -16,7 +17,6 @@ from meshlock.algorithms.direct import (
     Request,
     Token,
 )
-from meshlock.algorithms.interface import Effect, Enter
 from meshlock.algorithms.mutants.mutant import Mutant
 
 

@@ -10,7 +10,15 @@ from random import Random
 
 import pytest
 
-from meshlock.algorithms.interface import Algorithm, Effect, Enter, Frozen, Message, Node
+from meshlock.algorithms.actor import (
+    Actor,
+    Algorithm,
+    ChoosingActor,
+    Effect,
+    Enter,
+    Frozen,
+    Message,
+)
 from meshlock.algorithms.mutants.catalogue import REPAIRS
 from meshlock.algorithms.registry import ALGORITHMS, find, settle
 from meshlock.topology.graphs import Complete
@@ -50,7 +58,7 @@ class World:
         self.idle = set(range(NODES))
         self.inside: dict[int, int] = {}  # node: client
         self.clients = 0
-        if algorithm.restless:
+        if algorithm.serves.restless:
             for node in self.nodes:
                 node.start()
                 self.carry(node)
@@ -71,7 +79,7 @@ class World:
         twin = self.algorithm.make(Complete(NODES), 1, self.options, twins_out)[me]
         twin.thaw(before)
         assert twin.freeze() == before
-        if node.choices() > 1:
+        if isinstance(node, ChoosingActor) and node.choices() > 1:
             choice = self.random.randrange(node.choices())
             node.choose(choice)
             twin.choose(choice)
@@ -87,7 +95,7 @@ class World:
             twin.release(client)
         else:
             line = self.links[(first, second)]
-            place = 0 if self.algorithm.needs_fifo else self.random.randrange(len(line))
+            place = 0 if self.algorithm.assumes.fifo else self.random.randrange(len(line))
             message = line.pop(place)
             copy = again(self.algorithm, message)
             node.receive(message)
@@ -99,7 +107,7 @@ class World:
         assert len(after) == len(node.variables)
         self.carry(node)
 
-    def carry(self, node: Node) -> None:
+    def carry(self, node: Actor) -> None:
         for effect in self.out:
             if isinstance(effect, Message):
                 self.links.setdefault((effect.sender, effect.receiver), []).append(effect)

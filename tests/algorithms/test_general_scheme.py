@@ -8,8 +8,8 @@ import json
 
 import pytest
 
+from meshlock.algorithms.actor import NIL, Enter
 from meshlock.algorithms.general_scheme import AlwaysTransit, Request, SchemeNode
-from meshlock.algorithms.interface import NIL, Enter
 from meshlock.algorithms.queues import Fifo, Lift
 from meshlock.simulate.settings import run_settings, simulation
 from meshlock.trace.writer import TraceWriter

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from laboratory import run
 
+from meshlock.algorithms.actor import Effect
 from meshlock.algorithms.goscinski import GoscinskiNode, Request, Token
-from meshlock.algorithms.interface import Effect
 
 
 @pytest.mark.parametrize("nodes", [2, 5, 13])

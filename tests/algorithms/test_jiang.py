@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from meshlock.algorithms.interface import Message
+from meshlock.algorithms.actor import Message
 from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.settings import run_settings, simulation
 from runs import finished, per_entry
@@ -114,7 +114,7 @@ def alone(ageing, patience=10):
 
     entry = find("jiang")
     options = settle(entry, {"ageing": ageing, "patience": str(patience)})
-    return entry.join(0, True, 1, options, [])
+    return entry.newcomers.join(0, True, 1, options, [])
 
 
 @pytest.mark.parametrize(("ageing", "waited"), [("stamped", 4), ("printed", 4), ("none", 0)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from laboratory import run
 
-from meshlock.algorithms.interface import Effect, Enter, Message
+from meshlock.algorithms.actor import Effect, Enter, Message
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 from meshlock.topology.graphs import Complete

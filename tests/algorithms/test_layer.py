@@ -45,7 +45,7 @@ def test_nothing_breaks_and_everybody_is_served_in_the_end(algorithm: str) -> No
     assert sum(disk.delayed for world in worlds for disk in world.disks) > SEEDS
     assert any(story.crossed for story in stories)
     assert find(algorithm).problem != "h-of-k" or any(world.astray for world in worlds)
-    assert not find(algorithm).priorities or sum(story.probed for story in stories) > SEEDS
+    assert not find(algorithm).serves.priorities or sum(story.probed for story in stories) > SEEDS
     if algorithm == "direct":  # grants to clients of other nodes, also late ones and twice
         assert sum(world.borrowed for world in worlds) > SEEDS
         assert sum(world.overtaken for world in worlds) > 0

@@ -68,6 +68,6 @@ def test_they_do_not_if_a_token_is_reported_twice(nodes: int, members: int, epoc
 
 @pytest.mark.parametrize(("nodes", "members", "epochs"), [(3, 2, 2), (4, 4, 2), (3, 3, 3)])
 def test_nor_if_members_change_without_the_token(nodes: int, members: int, epochs: int) -> None:
-    unconfirmed = MUTANTS["recovery/changes-unconfirmed"].algorithm.layer
+    unconfirmed = MUTANTS["recovery/changes-unconfirmed"].layer
     _, wrong = MemberEpochs(nodes, members, epochs, unconfirmed).explore()
     assert "does not know" in wrong

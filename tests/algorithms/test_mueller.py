@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from laboratory import run
 
-from meshlock.algorithms.interface import Effect, Message
+from meshlock.algorithms.actor import Effect, Message
 from meshlock.algorithms.mueller import MuellerNode, Request
 
 

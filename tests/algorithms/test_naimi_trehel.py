@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from laboratory import run
 
-from meshlock.algorithms.interface import NIL, Effect, Enter, Message
+from meshlock.algorithms.actor import NIL, Effect, Enter, Message
 from meshlock.algorithms.naimi_trehel import NaimiTrehelNode
 
 ORIGINAL = "naimi-trehel-original"

@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 from laboratory import run
 
+from meshlock.algorithms.actor import NIL, Effect, Enter, Message
 from meshlock.algorithms.general_scheme import SchemeNode, distance
-from meshlock.algorithms.interface import NIL, Effect, Enter, Message
 from meshlock.algorithms.queues import Fifo
 from meshlock.algorithms.registry import find, settle
 from meshlock.topology.graphs import Complete

@@ -15,10 +15,12 @@ from meshlock.errors import Refused
 
 LOCK = """
 from meshlock.algorithms.general_scheme import Request, Token, make
-from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.actor import Algorithm, Assumptions
+
+ROUTED = Assumptions(routed=True)
 
 def named(name):
-    return Algorithm(name, "A lock", "me", "mutex", make, (Request, Token), routed=True)
+    return Algorithm(name, "A lock", "me", "mutex", make, (Request, Token), assumes=ROUTED)
 
 MINE = named("mine")
 ALGORITHMS = [MINE]

@@ -9,7 +9,7 @@ import traceback
 import pytest
 
 from meshlock.algorithms import general_scheme, queues, registry
-from meshlock.algorithms.interface import Message
+from meshlock.algorithms.actor import Message
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.algorithms.mutants.patches import Patched, applied, hunks, text_of
@@ -52,7 +52,7 @@ def test_the_real_modules_stay_as_they_are() -> None:
     assert isinstance(node.waiting, queues.Fifo)
     assert type(node.waiting) is not queues.Fifo
     assert (dict(vars(queues)), dict(vars(general_scheme)), dict(registry.ALGORITHMS)) == before
-    assert (mutant.algorithm.join, mutant.algorithm.kinds) == (None, mutant.origin.kinds)
+    assert (mutant.algorithm.newcomers.join, mutant.algorithm.kinds) == (None, mutant.origin.kinds)
 
 
 def test_nothing_is_run_for_a_list() -> None:
@@ -101,7 +101,7 @@ def test_a_class_that_is_open_is_extended() -> None:
     line = "        self.forks = set(range(me + 1, size))  # the lower of the two has it"
     patch = f"@@ chandy_misra.py\n-{line}\n+        self.forks = set()\n"
     anew = Patched("x/y", patch).module("meshlock.algorithms.chandy_misra").ChandyMisraNode
-    assert anew.__mro__[1].__name__ == "Node"
+    assert anew.__mro__[1].__name__ == "Actor"
     line = "            self.token(message.lender, message.sender)"
     patch = f"@@ general_scheme.py\n-{line}\n+            self.token(NIL, message.sender)\n"
     kind = Patched("x/y", patch).module("meshlock.algorithms.general_scheme").SchemeNode

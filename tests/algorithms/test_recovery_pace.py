@@ -7,7 +7,7 @@ from types import FunctionType
 import pytest
 from layer_machines import INSIDE, LEASE, NOTICE, POLL, SEVERAL, WAIT, Machines, everybody_near
 
-from meshlock.algorithms.interface import Enter
+from meshlock.algorithms.actor import Enter
 from meshlock.algorithms.recovery.messages import Propose
 from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch
 from meshlock.algorithms.recovery.terms import Terms

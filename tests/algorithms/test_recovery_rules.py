@@ -12,7 +12,7 @@ import pytest
 from layer_machines import LEASE, POLL, WAIT, Machines, born, line, zero_between
 from undone import mutant, patched
 
-from meshlock.algorithms.interface import Message
+from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.records import ANY_BOOT
 

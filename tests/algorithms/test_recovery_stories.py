@@ -7,7 +7,7 @@ from layer_machines import INSIDE, LEASE, POLL, SEVERAL, WAIT, Machines, born, n
 from layer_twin import Twin
 
 from meshlock.algorithms import direct
-from meshlock.algorithms.interface import Enter, Keep, Message
+from meshlock.algorithms.actor import Enter, Message, Save
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import AskLedger, Confirm, Promise, Renew, Return
 from meshlock.algorithms.recovery.records import (
@@ -142,7 +142,7 @@ def test_a_promise_is_on_disk_before_it_is_given() -> None:
     to_2 = next(one for one in machines.out if isinstance(one, Message) and one.receiver == 2)
     machines.out.clear()
     machines.at(2).receive(to_2)
-    assert [type(effect) for effect in machines.out] == [Keep, Promise]
+    assert [type(effect) for effect in machines.out] == [Save, Promise]
 
 
 @inside

@@ -8,7 +8,7 @@ import networkx
 import pytest
 from random_walk import walk
 
-from meshlock.algorithms.interface import Enter
+from meshlock.algorithms.actor import Enter
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.reverse_link import ReverseLinkNode, Token
 from meshlock.simulate.player import play
@@ -142,7 +142,7 @@ class Newcomers:
     def __init__(self, numbers, chance):
         self.chance = chance
         self.out = []
-        join = find("reverse-link").join
+        join = find("reverse-link").newcomers.join
         self.nodes = {n: join(n, n == numbers[0], 1, {}, self.out) for n in numbers}
         self.lines = {}  # (sender, receiver): messages on their way
         self.inside = []

@@ -3,7 +3,7 @@
 import networkx
 import pytest
 
-from meshlock.algorithms.interface import Message
+from meshlock.algorithms.actor import Message
 from meshlock.simulate.settings import run_settings, simulation
 from runs import finished, per_entry, sync_delay
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from meshlock.algorithms.interface import Message
+from meshlock.algorithms.actor import Message
 from meshlock.algorithms.jiang import Call
 from meshlock.algorithms.mutants.catalogue import REPAIRS
 from meshlock.algorithms.registry import ALGORITHMS, find, settle
@@ -40,12 +40,14 @@ def test_variables_stand_in_the_order_of_the_constructor(name: str) -> None:
 def test_whatever_is_said_of_variables_and_fields_is_said_of_some_that_exist(name: str) -> None:
     algorithm = find(name)
     node = algorithm.make(Complete(3), 1, settle(algorithm, {}), [])[0]
-    for part in [node.names or (), node.heights, node.counts, node.ranks]:
+    said = node.reductions
+    for part in [said.names or (), said.heights, said.counts, said.ranks]:
         assert set(part) <= set(node.variables)
     for known in node.no_state:
         assert hasattr(node, known)
     for kind in algorithm.kinds:
-        for fields in [kind.names or (), kind.heights, kind.counts]:
+        said = kind.reductions
+        for fields in [said.names or (), said.heights, said.counts]:
             assert set(fields) <= set(kind.fields)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.actor import Algorithm
 from meshlock.check.arguments import judged, setup
 from meshlock.check.setup import SetUp
 from meshlock.check.verdict import Checking, Verdict

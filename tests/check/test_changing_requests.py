@@ -12,7 +12,7 @@ import pytest
 from checks import ask, explore, with_algorithm
 from click.testing import CliRunner
 
-from meshlock.algorithms.interface import Algorithm, Effect, Network, Node
+from meshlock.algorithms.actor import Actor, Algorithm, Assumptions, Effect, Network, Serves
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.algorithms.registry import find
 from meshlock.check.arguments import judged
@@ -37,7 +37,7 @@ def nodes_of(name: str, change: Any) -> Algorithm:
 
     def make_nodes(
         network: Network, permits: int, options: dict[str, str], out: list[Effect]
-    ) -> list[Node]:
+    ) -> list[Actor]:
         nodes = origin.make(network, permits, options, out)
         for node in nodes:
             node.freeze()  # its variables are those that it has now
@@ -51,14 +51,13 @@ def nodes_of(name: str, change: Any) -> Algorithm:
         origin.problem,
         make_nodes,
         origin.kinds,
-        priorities=True,
-        routed=origin.routed,
-        many_clients=True,
+        assumes=Assumptions(routed=origin.assumes.routed),
+        serves=Serves(priorities=True, many_clients=True),
         options=origin.options,
     )
 
 
-def withdraws_and_asks_again(node: Node, client: int, want: int, priority: int) -> bool:
+def withdraws_and_asks_again(node: Actor, client: int, want: int, priority: int) -> bool:
     age = node.waited(client)
     if not node.withdraw(client):
         return False
@@ -66,7 +65,7 @@ def withdraws_and_asks_again(node: Node, client: int, want: int, priority: int) 
     return True
 
 
-def says_that_it_did(node: Node, client: int, want: int, priority: int) -> bool:
+def says_that_it_did(node: Actor, client: int, want: int, priority: int) -> bool:
     return True
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from checks import ask, counts, explore, with_algorithm
 
+from meshlock.algorithms.actor import Actor, Algorithm, Effect, Network
 from meshlock.algorithms.general_scheme import (
     Request,
     SchemeNode,
     Token,
     TransitWhileHolding,
 )
-from meshlock.algorithms.interface import Algorithm, Effect, Network, Node
 from meshlock.algorithms.queues import Fifo
 from meshlock.check.arguments import judged, setup
 from meshlock.check.packing import Tree
@@ -109,7 +109,7 @@ class Clumsy(SchemeNode):
 def broken(kind: type[SchemeNode]) -> Algorithm:
     def make(
         network: Network, permits: int, options: dict[str, str], out: list[Effect]
-    ) -> list[Node]:
+    ) -> list[Actor]:
         behaviour = TransitWhileHolding()
         return [kind(me, out, network.father(me), behaviour, Fifo()) for me in range(network.size)]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from checks import ask, explore, with_algorithm
 
+from meshlock.algorithms.actor import Actor, Algorithm, Effect, Network
 from meshlock.algorithms.general_scheme import Request, SchemeNode, Token, TransitWhileHolding
-from meshlock.algorithms.interface import Algorithm, Effect, Network, Node
 from meshlock.algorithms.queues import Fifo
 from meshlock.check.lasso import components
 from meshlock.check.story import pages, write_trace
@@ -34,7 +34,7 @@ class Stack(Fifo):
 def stacked() -> Algorithm:
     def make(
         network: Network, permits: int, options: dict[str, str], out: list[Effect]
-    ) -> list[Node]:
+    ) -> list[Actor]:
         return [
             SchemeNode(me, out, network.father(me), TransitWhileHolding(), Stack())
             for me in range(network.size)

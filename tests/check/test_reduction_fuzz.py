@@ -9,7 +9,14 @@ import pytest
 from checks import ask, with_algorithm
 
 from meshlock.algorithms import general_scheme as algorithms
-from meshlock.algorithms.interface import Algorithm, Effect, Message, Network, Node
+from meshlock.algorithms.actor import (
+    Actor,
+    Algorithm,
+    Assumptions,
+    Effect,
+    Message,
+    Network,
+)
 from meshlock.algorithms.registry import find
 from meshlock.check.arguments import judged
 from meshlock.check.explorer import Explorer
@@ -23,7 +30,7 @@ NAMES = ["safety", "one-token", "conservation", "served"]
 MOST = 20_000
 
 
-def chance(node: Node, message: Message, seed: int) -> int:
+def chance(node: Actor, message: Message, seed: int) -> int:
     """A number that depends on the node's state, the message and the seed, and nothing else."""
     return crc32(repr((node.me, node.freeze(), message.freeze(), seed)).encode()) % 100
 
@@ -32,7 +39,7 @@ def flawed(name: str, seed: int, percent: int) -> Algorithm:
     """The algorithm, but in some states its nodes overlook some messages."""
     origin = find(name)
 
-    def overlooking(node: Node) -> Callable[[Message], None]:
+    def overlooking(node: Actor) -> Callable[[Message], None]:
         receive = node.receive
 
         def sometimes(message: Message) -> None:
@@ -43,7 +50,7 @@ def flawed(name: str, seed: int, percent: int) -> Algorithm:
 
     def make(
         network: Network, permits: int, options: dict[str, str], out: list[Effect]
-    ) -> list[Node]:
+    ) -> list[Actor]:
         nodes = origin.make(network, permits, options, out)
         for node in nodes:
             node.freeze()  # its variables are found when it is first frozen: before it has one more
@@ -57,10 +64,8 @@ def flawed(name: str, seed: int, percent: int) -> Algorithm:
         origin.problem,
         make,
         origin.kinds,
-        routed=origin.routed,
-        token=origin.token,
-        many_clients=origin.many_clients,
-        restless=origin.restless,
+        assumes=Assumptions(routed=origin.assumes.routed),
+        serves=origin.serves,
         options=origin.options,
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from checks import ask, with_algorithm
 
+from meshlock.algorithms.actor import Actor, Algorithm, Assumptions, Effect, Network
 from meshlock.algorithms.general_scheme import AlwaysProxy, Request, SchemeNode, Token
-from meshlock.algorithms.interface import Algorithm, Effect, Network, Node
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.algorithms.queues import Fifo
@@ -25,7 +25,7 @@ MOST = 200_000
 DEADLY = [
     mutant
     for mutant in MUTANTS.values()
-    if mutant.breaks and not mutant.large and mutant.algorithm.layer is None  # nothing is reduced
+    if mutant.breaks and not mutant.large and not mutant.in_recovery  # nothing is reduced
 ]
 
 
@@ -115,13 +115,15 @@ class Prefers(SchemeNode):
 def test_an_algorithm_that_prefers_names_is_caught_and_checked_in_full() -> None:
     def make(
         network: Network, permits: int, options: dict[str, str], out: list[Effect]
-    ) -> list[Node]:
+    ) -> list[Actor]:
         return [
             Prefers(me, out, network.father(me), AlwaysProxy(), Fifo())
             for me in range(network.size)
         ]
 
-    algorithm = Algorithm("prefers", "", "", "mutex", make, (Request, Token), routed=True)
+    algorithm = Algorithm(
+        "prefers", "", "", "mutex", make, (Request, Token), assumes=Assumptions(routed=True)
+    )
     what = with_algorithm(ask("centralized", "star", 5), algorithm)
     checking = Checking(what, judged([]), MOST, "symmetry")
     while checking.run(10_000):
@@ -140,7 +142,7 @@ def sound() -> list[Algorithm]:
 @pytest.mark.parametrize("entry", sound(), ids=lambda entry: entry.name)
 @pytest.mark.parametrize("topology", ["complete", "line"])
 def test_what_holds_in_full_holds_reduced(entry: Algorithm, topology: str) -> None:
-    if topology == "line" and (entry.needs_complete_graph or entry.name == "lelann"):
+    if topology == "line" and (entry.assumes.complete_graph or entry.name == "lelann"):
         pytest.skip("needs another network")
     what = ask(entry.name, topology, 3)
     whole, part = full(what, "safety", "served"), reduced(what, "safety", "served")

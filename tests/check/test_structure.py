@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from checks import ask, explore
 
+from meshlock.algorithms.actor import NIL, Effect, Message
 from meshlock.algorithms.general_scheme import AlwaysProxy, Request, SchemeNode, Token
-from meshlock.algorithms.interface import NIL, Effect, Message
 from meshlock.algorithms.jiang import JiangNode, Rules
 from meshlock.algorithms.jiang import Token as JiangToken
 from meshlock.algorithms.queues import Fifo, Lift
@@ -165,8 +165,8 @@ def test_an_idle_node_has_the_token_or_a_father() -> None:
 
 @pytest.mark.parametrize("name", [entry.name for entry in ALGORITHMS.values() if entry.structure])
 def test_what_an_algorithm_promises_of_every_state_holds(name: str) -> None:
-    topology = "complete" if ALGORITHMS[name].routed else "line"
-    links = "fifo" if ALGORITHMS[name].needs_fifo else "unordered"
+    topology = "complete" if ALGORITHMS[name].assumes.routed else "line"
+    links = "fifo" if ALGORITHMS[name].assumes.fifo else "unordered"
     checking = explore(ask(name, topology, 3, links=links), *ALGORITHMS[name].structure)
     assert checking.holds()
     assert checking.system.sound is not None

@@ -123,7 +123,9 @@ def test_a_handler_that_raises_is_shown_with_its_line(broken: Path, tmp_path: Pa
 
 def test_an_unknown_structure_is_refused(broken: Path, tmp_path: Path) -> None:
     text = (broken / "mine.py").read_text(encoding="utf-8")
-    text = text.replace("routed=True", 'routed=True, structure=("downhil",)')
+    text = text.replace(
+        "(Request, Token), ROUTED", '(Request, Token), ROUTED, structure=("downhil",)'
+    )
     (tmp_path / "mine.py").write_text(text, encoding="utf-8")
     found = meshlock(tmp_path, "check", "--algorithm", "mine.py", "--nodes", "2")
     assert found.returncode == 2 and "mine claims 'downhil'; a structure is one of" in found.stderr

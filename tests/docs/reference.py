@@ -258,7 +258,7 @@ MEMBERS = {
 
 ANSWERS = ("Picture", "Owner", "Asker", "Status", "PoolStatus", "Holder", "Waiting")
 LABORATORY = (
-    "meshlock.algorithms.interface",
+    "meshlock.algorithms.actor",
     "meshlock.algorithms.registry",
     "meshlock.simulate.settings",
     "meshlock.simulate.engine",

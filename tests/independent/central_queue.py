@@ -13,7 +13,7 @@ knows, if nothing is hidden from it. Then the nodes must grant what the oracle g
 
 from collections import deque
 
-from meshlock.algorithms.interface import Enter, Message
+from meshlock.algorithms.actor import Enter, Message
 from meshlock.algorithms.registry import find, settle
 from meshlock.topology.specification import network
 

@@ -16,8 +16,8 @@ from unittest import mock
 import msgspec
 
 from meshlock.algorithms import direct
+from meshlock.algorithms.actor import Effect, Lost, Save
 from meshlock.algorithms.direct import Asked, DirectNode
-from meshlock.algorithms.interface import Effect, Keep, Lost
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.algorithms.mutants.patches import PACKAGE, Patched
@@ -30,7 +30,7 @@ from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.member import PoolMember
 from meshlock.algorithms.recovery.messages import Renew, Suggest
 from meshlock.algorithms.recovery.proposal import Proposal
-from meshlock.algorithms.recovery.records import NEVER, NO_EPOCH, Change, Part
+from meshlock.algorithms.recovery.records import NEVER, NO_EPOCH, Change, Durable, Part
 from meshlock.live.interfaces import http, sessions
 from meshlock.live.interfaces.node import Node
 from meshlock.live.links.frames import Carry
@@ -70,7 +70,7 @@ def sabotaged(sabotage: Sabotage) -> Iterator[None]:
     with ExitStack() as stack:
         for place, name, instead in sabotage.patches:
             if isinstance(instead, Mutant):
-                instead = instead.algorithm.layer
+                instead = instead.layer
             elif isinstance(instead, str):
                 instead = Patched(sabotage.name, instead).module(f"{PACKAGE}.recovery.layer").Layer
             stack.enter_context(mock.patch.object(place, name, instead))
@@ -93,8 +93,8 @@ def until_and_more(self: Members, client: int) -> float | None:
 
 def wait_for_no_disk(self: Disk, effects: list[Effect]) -> list[Effect]:
     """What stands behind a promise leaves before it is written."""
-    honest_pass_on(self, [effect for effect in effects if isinstance(effect, Keep)])
-    return [effect for effect in effects if not isinstance(effect, Keep)]
+    honest_pass_on(self, [effect for effect in effects if isinstance(effect, Save)])
+    return [effect for effect in effects if not isinstance(effect, Save)]
 
 
 def write_the_first_only(self: Promises, promised: Promised) -> bool:
@@ -173,7 +173,7 @@ def remember_nothing(self: LocalPool, replaced: int | None = None) -> bool:
 def pass_on_unmade(self: Disk, effects: list[Effect]) -> list[Effect]:
     """The first promise of a new pool, which says which one it is, is not written."""
     if self.on_disk == NO_EPOCH and self.members.pool.founding:
-        return [effect for effect in effects if not isinstance(effect, Keep)]
+        return [effect for effect in effects if not isinstance(effect, Save)]
     return honest_pass_on(self, effects)
 
 
@@ -317,7 +317,7 @@ WAIT_OUT_HALF = """
 """
 
 
-def speak_at_once(self: PoolMember, boot: int, kept: Keep | None, floor: int) -> None:
+def speak_at_once(self: PoolMember, boot: int, kept: Durable | None, floor: int) -> None:
     honest_restart(self, boot, kept, floor)
     if kept is not None:
         self.quiet_until = self.now

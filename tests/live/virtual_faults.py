@@ -30,7 +30,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from meshlock.algorithms.interface import Message
+from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import BEST_EFFORT, Promise, carrier
 from meshlock.errors import Refused

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from meshlock.algorithms import registry
-from meshlock.algorithms.interface import Node
+from meshlock.algorithms.actor import Actor
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import ALL_KNOWN, FIRST_KNOWN, Promises, promises
@@ -190,7 +190,7 @@ def random_run(name, seed, **more):
     chance = Random(f"{name}:{seed}")
     entry = registry.find(name)
     permits = 1 if entry.problem == "mutex" else chance.choice([1, 2, 5])
-    complete = entry.needs_complete_graph
+    complete = entry.assumes.complete_graph
     given = {
         "algorithm": name,
         "nodes": chance.randint(2, 7),
@@ -307,4 +307,4 @@ def test_the_trace_says_which_ties_are_promised():
 
 
 def test_the_default_of_a_change_is_to_refuse_it_or_to_ask_anew():
-    assert Node(0, []).change_priority(1, 1, 2) is False
+    assert Actor(0, []).change_priority(1, 1, 2) is False

@@ -76,8 +76,8 @@ def judge(path: Path) -> Audit:
 def test_order_is_promised_by_who_keeps_priorities(name: str) -> None:
     entry = find(name)
     promised = promises(entry, settle(entry, {}))
-    assert promised.ordered == entry.priorities
-    assert promised.balanced == entry.token
+    assert promised.ordered == entry.serves.priorities
+    assert promised.balanced == entry.serves.token
     assert promised.ageing == (0.01 if "ageing" in entry.options else 0.0)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import ClassVar
 
-from meshlock.algorithms.interface import Algorithm, Effect, Message, Network, Node
+from meshlock.algorithms.actor import Actor, Algorithm, Assumptions, Effect, Message, Network
 from meshlock.properties.promises import Promises
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.link_changes import MobileSimulation
@@ -28,7 +28,7 @@ class Word(Message):
         return 1 if self.text.isupper() else 0
 
 
-class Talker(Node):
+class Talker(Actor):
     """Tells what happens to it, and says what it was told to say when that happens.
 
     Words in capitals carry a permit, and so does a talker's purse.
@@ -99,7 +99,7 @@ class Play:
 
         def make(
             network: Network, permits: int, options: dict[str, str], out: list[Effect]
-        ) -> list[Node]:
+        ) -> list[Actor]:
             return [Talker(me, out, says, self.heard) for me in range(network.size)]
 
         planned: list[NetworkChange] = []
@@ -108,7 +108,9 @@ class Play:
             one, other = pair.split("-")
             planned.append(LinkChange(float(time), word == "up", int(one), int(other)))
         graph = LiveGraph(3, links)
-        algorithm = Algorithm("talk", "Talk", "here", "k", make, (Word,), changing_links=True)
+        algorithm = Algorithm(
+            "talk", "Talk", "here", "k", make, (Word,), assumes=Assumptions(changing_links=True)
+        )
         setup = RunSetup(
             algorithm,
             {},

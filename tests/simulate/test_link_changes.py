@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from meshlock.algorithms.interface import Algorithm, Effect, Network, Node
+from meshlock.algorithms.actor import Actor, Algorithm, Effect, Network, Serves
 from meshlock.simulate import link_changes
 from meshlock.simulate.links.at_once import AtOnce
 from meshlock.simulate.run_setup import RunSetup
@@ -131,13 +131,13 @@ def moving(says: dict[str, str], requests: int, spec: str, *, sink: io.BytesIO) 
 
     def make(
         network: Network, permits: int, options: dict[str, str], out: list[Effect]
-    ) -> list[Node]:
+    ) -> list[Actor]:
         return [Talker(me, out, says, heard) for me in range(network.size)]
 
     found = mobility(spec, network("links:9", 6, 1), 6, 7, moves=True)
     assert found is not None
     setup = RunSetup(
-        Algorithm("talk", "Talk", "here", "k", make, (Word,), token=False),
+        Algorithm("talk", "Talk", "here", "k", make, (Word,), serves=Serves(token=False)),
         {},
         found.graph,
         9,

@@ -9,7 +9,7 @@ from random import Random
 import networkx
 import pytest
 
-from meshlock.algorithms.interface import NIL
+from meshlock.algorithms.actor import NIL
 from meshlock.errors import Refused
 from meshlock.topology.graphs import BinaryTree, Complete, Graph, Topology
 from meshlock.topology.mobility.live_graph import LiveGraph

@@ -3,5 +3,5 @@
 May import: nothing.
 Must not know: clocks, randomness, threads, sockets, or who calls a handler.
 
-:mod:`.interface` says what a node is, :mod:`.registry` what each algorithm solves and assumes.
+:mod:`.actor` says what a node is, :mod:`.registry` what each algorithm solves and assumes.
 """

@@ -60,7 +60,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
+from meshlock.algorithms.actor import (
+    NIL,
+    Actor,
+    Algorithm,
+    Assumptions,
+    Effect,
+    Message,
+    Network,
+    Serves,
+)
 from meshlock.algorithms.maekawa import Member
 
 
@@ -246,7 +255,7 @@ class ArbiterNode(Member):
                 self.send(Inquire(claim[1]))
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
     return [ArbiterNode(me, out, network.size, permits) for me in range(network.size)]
 
 
@@ -258,8 +267,7 @@ ALGORITHMS: list[Algorithm] = [
         "h-of-k",
         make,
         (Request, Grant, Release, Inquire, Yield),
-        needs_fifo=True,
-        needs_complete_graph=True,
-        token=False,
+        assumes=Assumptions(fifo=True, complete_graph=True),
+        serves=Serves(token=False),
     )
 ]

@@ -37,7 +37,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
+from meshlock.algorithms.actor import (
+    NIL,
+    Actor,
+    Algorithm,
+    Assumptions,
+    Effect,
+    Message,
+    Network,
+    Serves,
+)
 
 
 class Request(Message):
@@ -48,7 +57,7 @@ class Fork(Message):
     """The fork that we share, clean."""
 
 
-class ChandyMisraNode(Node):
+class ChandyMisraNode(Actor):
     no_state: ClassVar = ("neighbours",)
 
     def __init__(self, me: int, out: list[Effect], size: int) -> None:
@@ -105,7 +114,7 @@ class ChandyMisraNode(Node):
             self.give(site)
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
     return [ChandyMisraNode(me, out, network.size) for me in range(network.size)]
 
 
@@ -117,7 +126,7 @@ ALGORITHMS: list[Algorithm] = [
         "mutex",
         make,
         (Request, Fork),
-        needs_complete_graph=True,
-        token=False,
+        assumes=Assumptions(complete_graph=True),
+        serves=Serves(token=False),
     )
 ]

@@ -48,7 +48,18 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
+from meshlock.algorithms.actor import (
+    NIL,
+    Actor,
+    Algorithm,
+    Assumptions,
+    Effect,
+    Message,
+    Network,
+    Newcomers,
+    OpenActor,
+    Serves,
+)
 from meshlock.algorithms.queues import FRESH, SETTLED, Entry, Met, Ranked
 from meshlock.algorithms.steps import units
 
@@ -150,7 +161,7 @@ class Release(Message):
         return self.count
 
 
-class DirectNode(Node):
+class DirectNode(OpenActor):
     no_state: ClassVar = ("step", "weight", "permits", "lines", "rest", "unsure")
 
     def __init__(
@@ -604,14 +615,14 @@ def late(
     permits: int,
     options: dict[str, str],
     out: list[Effect],
-) -> Node:
+) -> OpenActor:
     patience, unit, rest = aged(options), units(options), rests(options)
     node = DirectNode(me, out, permits, patience, holder, hop, number, unit, rest)
     node.unsure = 0
     return node
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
     patience, unit, rest = aged(options), units(options), rests(options)
     nodes = range(network.size)
     return [DirectNode(me, out, permits, patience, unit=unit, rest=rest) for me in nodes]
@@ -633,10 +644,9 @@ ALGORITHMS: list[Algorithm] = [
         "h-of-k",
         make,
         (Request, Token, Grant, Release),
-        priorities=True,
-        routed=True,
-        many_clients=True,
-        late=late,
+        assumes=Assumptions(routed=True),
+        serves=Serves(priorities=True, many_clients=True),
+        newcomers=Newcomers(late=late),
         options={
             "ageing": ("stamped", "none"),
             "patience": ("100", "<number>"),

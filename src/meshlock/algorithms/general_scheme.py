@@ -47,13 +47,16 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from meshlock.algorithms.interface import (
+from meshlock.algorithms.actor import (
     NIL,
+    Actor,
     Algorithm,
+    Assumptions,
+    ChoosingActor,
     Effect,
     Message,
     Network,
-    Node,
+    Reductions,
     TokenMessage,
 )
 from meshlock.algorithms.queues import Fifo, Lift
@@ -66,7 +69,7 @@ TRANSIT: Final = 1
 class Request(Message):
     """request(origin): origin wants the token."""
 
-    names: ClassVar = ("origin",)
+    reductions: ClassVar = Reductions(names=("origin",))
 
     def __init__(self, receiver: int, origin: int) -> None:
         super().__init__(receiver)
@@ -76,7 +79,7 @@ class Request(Message):
 class Token(TokenMessage):
     """token(lender): to be returned to the lender, or kept if that is NIL."""
 
-    names: ClassVar = ("lender",)
+    reductions: ClassVar = Reductions(names=("lender",))
 
     def __init__(self, receiver: int, lender: int) -> None:
         super().__init__(receiver)
@@ -152,9 +155,9 @@ class Chosen(Behaviour):
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class SchemeNode(Node):
+class SchemeNode(ChoosingActor):
     no_state: ClassVar = ("behaviour", "chosen")
-    names: ClassVar = ("father", "lender", "mandator", "waiting")
+    reductions: ClassVar = Reductions(names=("father", "lender", "mandator", "waiting"))
     choice_names: ClassVar = ("proxy", "transit")
 
     def __init__(
@@ -285,14 +288,14 @@ class SchemeNode(Node):
 
 def tree(
     network: Network, behaviour: Behaviour, out: list[Effect], lift: bool, start: str
-) -> list[Node]:
+) -> list[Actor]:
     """A node per place of the network, all with one behaviour.
 
     They start as the network's tree, which is that of shortest paths to node 0 (a star on the
     complete graph) unless another is given; or, whatever the links, as the complete binary tree
     or the open cube.
     """
-    nodes: list[Node] = []
+    nodes: list[Actor] = []
     for me in range(network.size):
         waiting = Lift(me) if lift else Fifo()
         father = network.father(me)
@@ -304,7 +307,7 @@ def tree(
     return nodes
 
 
-def joined(network: Network, networks: int, out: list[Effect], lift: bool) -> list[Node]:
+def joined(network: Network, networks: int, out: list[Effect], lift: bool) -> list[Actor]:
     """Several networks of equal size, each with its first node as gateway.
 
     Gateways are proxies whose fathers are gateways; the others are transit nodes whose
@@ -312,7 +315,7 @@ def joined(network: Network, networks: int, out: list[Effect], lift: bool) -> li
     another network: all that crosses the border is asked by, or returned to, a gateway.
     """
     per = -(-network.size // networks)
-    nodes: list[Node] = []
+    nodes: list[Actor] = []
     proxy, transit = AlwaysProxy(), AlwaysTransit()
     for me in range(network.size):
         gateway = me - me % per
@@ -324,7 +327,7 @@ def joined(network: Network, networks: int, out: list[Effect], lift: bool) -> li
     return nodes
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
     lift = options["queue"] == "lift"
     name = options["behaviour"]
     if name == "gateway":
@@ -346,7 +349,7 @@ def instance(name: str, title: str, behaviour: str, source: str, routed: bool) -
 
     def with_behaviour(
         network: Network, permits: int, options: dict[str, str], out: list[Effect]
-    ) -> list[Node]:
+    ) -> list[Actor]:
         return make(network, permits, {"start": start, **options, "behaviour": behaviour}, out)
 
     options: dict[str, tuple[str, ...]] = {"queue": ("fifo", "lift")}
@@ -362,9 +365,8 @@ def instance(name: str, title: str, behaviour: str, source: str, routed: bool) -
         "mutex",
         with_behaviour,
         kinds,
-        routed=routed,
+        assumes=Assumptions(routed=routed, any_tree=behaviour not in ("gateway", "open-cube")),
         structure=STRUCTURE,
-        any_tree=behaviour not in ("gateway", "open-cube"),
         options=options,
     )
 
@@ -380,9 +382,8 @@ ALGORITHMS: list[Algorithm] = [
         "mutex",
         make,
         (Request, Token),
-        routed=True,
+        assumes=Assumptions(routed=True, any_tree=True),
         structure=STRUCTURE,
-        any_tree=True,
         options={
             "behaviour": (
                 "random",

@@ -37,13 +37,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import (
+from meshlock.algorithms.actor import (
     NIL,
+    Actor,
     Algorithm,
+    Assumptions,
     Effect,
     Message,
     Network,
-    Node,
+    Serves,
     TokenMessage,
 )
 
@@ -69,7 +71,7 @@ class Token(TokenMessage):
         self.served = served
 
 
-class GoscinskiNode(Node):
+class GoscinskiNode(Actor):
     no_state: ClassVar = ("size",)
 
     def __init__(self, me: int, out: list[Effect], size: int) -> None:
@@ -151,7 +153,7 @@ class GoscinskiNode(Node):
         return self.queue[0][1] if self.queue else None
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
     return [GoscinskiNode(me, out, network.size) for me in range(network.size)]
 
 
@@ -163,7 +165,7 @@ ALGORITHMS: list[Algorithm] = [
         "mutex",
         make,
         (Request, Token),
-        priorities=True,
-        needs_complete_graph=True,
+        assumes=Assumptions(complete_graph=True),
+        serves=Serves(priorities=True),
     )
 ]

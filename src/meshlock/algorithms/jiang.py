@@ -73,7 +73,19 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from meshlock.algorithms.interface import NIL, Algorithm, Effect, Frozen, Message, Network, Node
+from meshlock.algorithms.actor import (
+    NIL,
+    Actor,
+    Algorithm,
+    Assumptions,
+    Effect,
+    Frozen,
+    Message,
+    Network,
+    Newcomers,
+    Reductions,
+    Serves,
+)
 from meshlock.algorithms.queues import FRESH, SETTLED, Entry, Met, Ranked
 from meshlock.algorithms.reverse_link import Height, first_heights
 from meshlock.algorithms.steps import units
@@ -90,8 +102,7 @@ SILENT: Final = 2
 class Signal(Message):
     """Every message carries its sender's height, and how many grants it knows of."""
 
-    heights: ClassVar = ("height",)
-    counts: ClassVar = ("grants",)
+    reductions: ClassVar = Reductions(heights=("height",), counts=("grants",))
 
     def __init__(self, receiver: int, height: Height, grants: int) -> None:
         super().__init__(receiver)
@@ -220,11 +231,13 @@ class Rules:
         self.backfill = int(options["backfill-most"]) if options["backfill"] == "on" else 0
 
 
-class JiangNode(Node):
+class JiangNode(Actor):
     no_state: ClassVar[tuple[str, ...]] = ("rules", "asking", "lower", "asked")
-    heights: ClassVar = ("height", "views", "forming")
-    counts: ClassVar = ("grants", "aged")
-    ranks: ClassVar = {"queue": (4,), "told": (1,), "blocked": (0,)}
+    reductions: ClassVar = Reductions(
+        heights=("height", "views", "forming"),
+        counts=("grants", "aged"),
+        ranks={"queue": (4,), "told": (1,), "blocked": (0,)},
+    )
 
     def __init__(
         self, me: int, out: list[Effect], rules: Rules, height: Height, holder: bool
@@ -790,10 +803,10 @@ class JiangNode(Node):
         self.asked = told[0] if told else None
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
     rules = Rules(permits, options)
     heights = first_heights(network)
-    nodes: list[Node] = []
+    nodes: list[Actor] = []
     for me in range(network.size):
         node = JiangNode(me, out, rules, heights[me], me == 0)
         for j in network.neighbours(me):
@@ -804,7 +817,7 @@ def make(network: Network, permits: int, options: dict[str, str], out: list[Effe
 
 def join(
     number: int, founder: bool, permits: int, options: dict[str, str], out: list[Effect]
-) -> Node:
+) -> Actor:
     """A node that has no links yet; the holder's first height is below every newcomer's."""
     height = (0, 0 if founder else 1, number)
     return JiangNode(number, out, Rules(permits, options), height, founder)
@@ -818,12 +831,10 @@ ALGORITHMS: list[Algorithm] = [
         "h-of-k",
         make,
         (Token, Request, Update, Release, Link, Call),
-        priorities=True,
-        changing_links=True,
-        needs_fifo=True,
-        many_clients=True,
+        assumes=Assumptions(changing_links=True, fifo=True),
+        serves=Serves(priorities=True, many_clients=True),
+        newcomers=Newcomers(join=join),
         structure=("downhill",),
-        join=join,
         options={
             "ageing": ("stamped", "printed", "none"),
             "patience": ("100", "<number>"),

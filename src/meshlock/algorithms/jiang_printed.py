@@ -62,7 +62,16 @@ from __future__ import annotations
 from math import floor
 from typing import ClassVar
 
-from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
+from meshlock.algorithms.actor import (
+    NIL,
+    Actor,
+    Algorithm,
+    Assumptions,
+    Effect,
+    Message,
+    Network,
+    Serves,
+)
 from meshlock.algorithms.reverse_link import Height, first_heights
 
 NCS, ES, CS = 0, 1, 2
@@ -123,7 +132,7 @@ class Link(Message):
         self.height = height
 
 
-class PrintedNode(Node):
+class PrintedNode(Actor):
     no_state: ClassVar = ("recheck",)
 
     def __init__(
@@ -398,9 +407,9 @@ class PrintedNode(Node):
         return floor(self.queue[0][1]) if self.queue else None
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
     heights = first_heights(network)
-    nodes: list[Node] = []
+    nodes: list[Actor] = []
     for me in range(network.size):
         seen = {v: heights[v] for v in network.neighbours(me)}
         nodes.append(
@@ -418,9 +427,8 @@ ALGORITHMS: list[Algorithm] = [
         "h-of-k",
         make,
         (Token, Request, Release, Update, Link),
-        priorities=True,
-        changing_links=True,
-        needs_fifo=True,
+        assumes=Assumptions(changing_links=True, fifo=True),
+        serves=Serves(priorities=True),
         structure=("downhill",),
         options={"recheck": ("prose", "appendix")},
     ),

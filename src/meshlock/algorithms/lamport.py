@@ -35,7 +35,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
+from meshlock.algorithms.actor import (
+    NIL,
+    Actor,
+    Algorithm,
+    Assumptions,
+    Effect,
+    Message,
+    Network,
+    Serves,
+)
 
 
 class Stamped(Message):
@@ -58,7 +67,7 @@ class Release(Stamped):
     """The sender has left."""
 
 
-class LamportNode(Node):
+class LamportNode(Actor):
     no_state: ClassVar = ("size",)
 
     def __init__(self, me: int, out: list[Effect], size: int) -> None:
@@ -127,7 +136,7 @@ class LamportNode(Node):
         return all(self.heard[site] for site in range(self.size) if site != self.me)
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
     return [LamportNode(me, out, network.size) for me in range(network.size)]
 
 
@@ -139,8 +148,7 @@ ALGORITHMS: list[Algorithm] = [
         "mutex",
         make,
         (Request, Ack, Release),
-        needs_fifo=True,
-        needs_complete_graph=True,
-        token=False,
+        assumes=Assumptions(fifo=True, complete_graph=True),
+        serves=Serves(token=False),
     )
 ]

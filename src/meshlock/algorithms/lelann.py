@@ -34,13 +34,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import (
+from meshlock.algorithms.actor import (
     NIL,
+    Actor,
     Algorithm,
+    Assumptions,
     Effect,
     Message,
     Network,
-    Node,
+    Serves,
     TokenMessage,
 )
 
@@ -49,7 +51,7 @@ class Token(TokenMessage):
     """The permission to enter, on its way round."""
 
 
-class RingNode(Node):
+class RingNode(Actor):
     no_state: ClassVar = ("successor",)
 
     def __init__(self, me: int, out: list[Effect], size: int) -> None:
@@ -58,7 +60,7 @@ class RingNode(Node):
         self.token_here = me == 0
         self.client = NIL
 
-    def start(self) -> None:
+    def start(self, life: object = None) -> None:
         if self.token_here:
             self.pass_on()
 
@@ -92,7 +94,7 @@ class RingNode(Node):
         return 1 if self.token_here and self.client == NIL else 0
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
     return [RingNode(me, out, network.size) for me in range(network.size)]
 
 
@@ -104,7 +106,7 @@ ALGORITHMS: list[Algorithm] = [
         "mutex",
         make,
         (Token,),
-        routed=True,
-        restless=True,
+        assumes=Assumptions(routed=True),
+        serves=Serves(restless=True),
     )
 ]

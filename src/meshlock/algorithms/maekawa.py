@@ -52,7 +52,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
+from meshlock.algorithms.actor import (
+    NIL,
+    Actor,
+    Algorithm,
+    Assumptions,
+    Effect,
+    Message,
+    Network,
+    Serves,
+)
 
 PLANES: dict[int, tuple[int, ...]] = {
     3: (0, 1),
@@ -116,7 +125,7 @@ Ballot = tuple[int, int]
 NOBODY: Ballot = (0, NIL)
 
 
-class Member(Node):
+class Member(Actor):
     """A site that may be in its own quorum: what it sends to itself needs no network."""
 
     no_state: ClassVar[tuple[str, ...]] = ("own",)
@@ -269,13 +278,13 @@ class BareNode(MaekawaNode):
             self.queue = sorted([*self.queue, (number, site)])
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
     return [MaekawaNode(me, out, network.size) for me in range(network.size)]
 
 
 def make_bare(
     network: Network, permits: int, options: dict[str, str], out: list[Effect]
-) -> list[Node]:
+) -> list[Actor]:
     return [BareNode(me, out, network.size) for me in range(network.size)]
 
 
@@ -287,9 +296,8 @@ ALGORITHMS: list[Algorithm] = [
         "mutex",
         make,
         (Request, Locked, Release, Failed, Inquire, Yield),
-        needs_fifo=True,
-        needs_complete_graph=True,
-        token=False,
+        assumes=Assumptions(fifo=True, complete_graph=True),
+        serves=Serves(token=False),
     ),
     Algorithm(
         "maekawa-bare",
@@ -298,8 +306,7 @@ ALGORITHMS: list[Algorithm] = [
         "mutex",
         make_bare,
         (Request, Locked, Release),
-        needs_fifo=True,
-        needs_complete_graph=True,
-        token=False,
+        assumes=Assumptions(fifo=True, complete_graph=True),
+        serves=Serves(token=False),
     ),
 ]

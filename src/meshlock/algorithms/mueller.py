@@ -42,13 +42,15 @@ delay T.
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import (
+from meshlock.algorithms.actor import (
     NIL,
+    Actor,
     Algorithm,
+    Assumptions,
     Effect,
     Message,
     Network,
-    Node,
+    Serves,
     TokenMessage,
 )
 
@@ -78,7 +80,7 @@ class Token(TokenMessage):
         self.queue = queue
 
 
-class MuellerNode(Node):
+class MuellerNode(Actor):
     def __init__(self, me: int, out: list[Effect]) -> None:
         super().__init__(me, out)
         self.token_here = me == 0
@@ -169,7 +171,7 @@ class MuellerNode(Node):
         return self.queue[0][1] if self.queue else None
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
     return [MuellerNode(me, out) for me in range(network.size)]
 
 
@@ -181,7 +183,7 @@ ALGORITHMS: list[Algorithm] = [
         "mutex",
         make,
         (Request, Token),
-        priorities=True,
-        routed=True,
+        assumes=Assumptions(routed=True),
+        serves=Serves(priorities=True),
     )
 ]

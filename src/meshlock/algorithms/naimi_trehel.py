@@ -30,13 +30,14 @@ nodes transit. At saturation 4 - 6/(n+1). Synchronisation delay one message dela
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import (
+from meshlock.algorithms.actor import (
     NIL,
+    Actor,
     Algorithm,
+    Assumptions,
     Effect,
     Message,
     Network,
-    Node,
     TokenMessage,
 )
 
@@ -53,7 +54,7 @@ class Token(TokenMessage):
     """TOKEN."""
 
 
-class NaimiTrehelNode(Node):
+class NaimiTrehelNode(Actor):
     def __init__(self, me: int, out: list[Effect], father: int) -> None:
         super().__init__(me, out)
         self.token_here = father == NIL
@@ -110,7 +111,7 @@ class NaimiTrehelNode(Node):
         return 1 if self.token_here and not self.requesting else 0
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
     return [NaimiTrehelNode(me, out, network.father(me)) for me in range(network.size)]
 
 
@@ -122,7 +123,6 @@ ALGORITHMS: list[Algorithm] = [
         "mutex",
         make,
         (Request, Token),
-        routed=True,
-        any_tree=True,
+        assumes=Assumptions(routed=True, any_tree=True),
     )
 ]

@@ -32,13 +32,14 @@ FOLLOW                  follow                  who is to have the token after u
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import (
+from meshlock.algorithms.actor import (
     NIL,
+    Actor,
     Algorithm,
+    Assumptions,
     Effect,
     Message,
     Network,
-    Node,
     TokenMessage,
 )
 
@@ -55,7 +56,7 @@ class Token(TokenMessage):
     """PRIVILEGE."""
 
 
-class NeilsenMizunoNode(Node):
+class NeilsenMizunoNode(Actor):
     def __init__(self, me: int, out: list[Effect], father: int) -> None:
         super().__init__(me, out)
         self.holding = father == NIL
@@ -115,7 +116,7 @@ class NeilsenMizunoNode(Node):
         return 1 if self.holding else 0
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
     return [NeilsenMizunoNode(me, out, network.father(me)) for me in range(network.size)]
 
 
@@ -127,6 +128,6 @@ ALGORITHMS: list[Algorithm] = [
         "mutex",
         make,
         (Request, Token),
-        routed=True,
+        assumes=Assumptions(routed=True),
     )
 ]

@@ -5,7 +5,7 @@ a person names on the command line or in a study is loaded; never what a peer, a
 names.
 
 A package announces its algorithms as entry points of the group ``meshlock.algorithms``: the name
-is the algorithm's, the object is its :class:`~meshlock.algorithms.interface.Algorithm`. Those are
+is the algorithm's, the object is its :class:`~meshlock.algorithms.actor.Algorithm`. Those are
 found by their names like those of meshlock itself.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
 
-from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.actor import Algorithm
 from meshlock.algorithms.registry import ALGORITHMS
 from meshlock.errors import Refused
 

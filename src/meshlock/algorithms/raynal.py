@@ -42,7 +42,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
+from meshlock.algorithms.actor import (
+    NIL,
+    Actor,
+    Algorithm,
+    Assumptions,
+    Effect,
+    Message,
+    Network,
+    Serves,
+)
 
 
 class Request(Message):
@@ -63,7 +72,7 @@ class NotUsed(Message):
         self.count = count
 
 
-class RaynalNode(Node):
+class RaynalNode(Actor):
     no_state: ClassVar = ("size", "permits")
 
     def __init__(self, me: int, out: list[Effect], size: int, permits: int) -> None:
@@ -133,7 +142,7 @@ class RaynalNode(Node):
         return (self.number, self.me) < (number, site)
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
     return [RaynalNode(me, out, network.size, permits) for me in range(network.size)]
 
 
@@ -145,7 +154,7 @@ ALGORITHMS: list[Algorithm] = [
         "h-of-k",
         make,
         (Request, NotUsed),
-        needs_complete_graph=True,
-        token=False,
+        assumes=Assumptions(complete_graph=True),
+        serves=Serves(token=False),
     )
 ]

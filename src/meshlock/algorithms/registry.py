@@ -26,7 +26,7 @@ from meshlock.algorithms import (
     singhal_dynamic,
     suzuki_kasami,
 )
-from meshlock.algorithms.interface import Algorithm, Effect, Node
+from meshlock.algorithms.actor import Actor, Algorithm, Effect
 from meshlock.errors import Refused, setting
 
 MODULES = [
@@ -82,13 +82,13 @@ def joined(
     permits: int,
     options: dict[str, str],
     out: list[Effect],
-) -> list[Node]:
+) -> list[Actor]:
     """Nodes without links that have come to a pool, as live nodes do."""
-    if algorithm.join is None:
+    if algorithm.newcomers.join is None:
         raise Refused(
             f"{algorithm.name} is for fixed networks: its nodes cannot start without links."
         )
-    join = algorithm.join
+    join = algorithm.newcomers.join
     return [join(me, me == founder, permits, options, out) for me in range(size)]
 
 
@@ -130,11 +130,11 @@ def refuse_impossible(
         )
     if algorithm.problem == "k" and want != 1:
         raise Refused(f"{name} grants one permit at a time, not {want}: use {setting('want')} 1.")
-    if algorithm.needs_complete_graph and not complete:
+    if algorithm.assumes.complete_graph and not complete:
         raise Refused(f"{name} sends to all nodes directly: use {setting('topology')} complete.")
-    if algorithm.needs_fifo and not fifo:
+    if algorithm.assumes.fifo and not fifo:
         raise Refused(f"{name} needs links that keep the order: use {setting('links')} fifo.")
-    if changing and not algorithm.changing_links:
+    if changing and not algorithm.assumes.changing_links:
         raise Refused(
             f"{name} is for networks that do not change: use {setting('mobility')} none, or an "
             f"algorithm for changing links such as jiang."

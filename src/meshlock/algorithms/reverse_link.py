@@ -50,7 +50,17 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
+from meshlock.algorithms.actor import (
+    NIL,
+    Actor,
+    Algorithm,
+    Assumptions,
+    Effect,
+    Message,
+    Network,
+    Newcomers,
+    Reductions,
+)
 
 Height = tuple[int, ...]
 """(h1, h2, node). Of no fixed length for the compiler: else compiled code would keep the three
@@ -60,7 +70,7 @@ apart, and put them together again whenever two heights are compared."""
 class Signal(Message):
     """Every message says how high its sender is."""
 
-    heights: ClassVar = ("height",)
+    reductions: ClassVar = Reductions(heights=("height",))
 
     def __init__(self, receiver: int, height: Height) -> None:
         super().__init__(receiver)
@@ -83,8 +93,8 @@ class Link(Signal):
     """This is my height now."""
 
 
-class ReverseLinkNode(Node):
-    heights: ClassVar = ("height", "seen_height", "forming")
+class ReverseLinkNode(Actor):
+    reductions: ClassVar = Reductions(heights=("height", "seen_height", "forming"))
 
     def __init__(
         self,
@@ -278,9 +288,9 @@ def first_heights(network: Network) -> list[Height]:
     return [(0, depths[me], me) for me in range(network.size)]
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
     heights = first_heights(network)
-    nodes: list[Node] = []
+    nodes: list[Actor] = []
     for me in range(network.size):
         seen = {v: heights[v] for v in network.neighbours(me)}
         nodes.append(ReverseLinkNode(me, out, heights[me], me == 0, seen))
@@ -289,7 +299,7 @@ def make(network: Network, permits: int, options: dict[str, str], out: list[Effe
 
 def join(
     number: int, founder: bool, permits: int, options: dict[str, str], out: list[Effect]
-) -> Node:
+) -> Actor:
     """A node that has no links yet; the holder's first height is below every newcomer's.
 
     Nodes that are linked to each other but not to the token's part climb until they are.
@@ -305,9 +315,8 @@ ALGORITHMS: list[Algorithm] = [
         "mutex",
         make,
         (Token, Request, Link),
-        changing_links=True,
-        needs_fifo=True,
+        assumes=Assumptions(changing_links=True, fifo=True),
+        newcomers=Newcomers(join=join),
         structure=("downhill",),
-        join=join,
     ),
 ]

@@ -33,7 +33,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
+from meshlock.algorithms.actor import (
+    NIL,
+    Actor,
+    Algorithm,
+    Assumptions,
+    Effect,
+    Message,
+    Network,
+    Serves,
+)
 
 
 class Request(Message):
@@ -48,7 +57,7 @@ class Reply(Message):
     """The sender agrees."""
 
 
-class RicartAgrawalaNode(Node):
+class RicartAgrawalaNode(Actor):
     no_state: ClassVar = ("size",)
 
     def __init__(self, me: int, out: list[Effect], size: int) -> None:
@@ -96,7 +105,7 @@ class RicartAgrawalaNode(Node):
         return self.number < number or (self.number == number and self.me < site)
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
     return [RicartAgrawalaNode(me, out, network.size) for me in range(network.size)]
 
 
@@ -108,7 +117,7 @@ ALGORITHMS: list[Algorithm] = [
         "mutex",
         make,
         (Request, Reply),
-        needs_complete_graph=True,
-        token=False,
+        assumes=Assumptions(complete_graph=True),
+        serves=Serves(token=False),
     )
 ]

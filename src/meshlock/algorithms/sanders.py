@@ -56,7 +56,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
+from meshlock.algorithms.actor import (
+    NIL,
+    Actor,
+    Algorithm,
+    Assumptions,
+    Effect,
+    Message,
+    Network,
+    Serves,
+)
 from meshlock.algorithms.maekawa import (
     Ballot,
     Failed,
@@ -154,7 +163,7 @@ class SandersNode(MaekawaNode):
             super().inquire(member)
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
     structure = Structure(network.size, options["structure"])
     return [SandersNode(me, out, network.size, structure) for me in range(network.size)]
 
@@ -167,9 +176,8 @@ ALGORITHMS: list[Algorithm] = [
         "mutex",
         make,
         (Request, Locked, Release, Failed, Inquire, Yield),
-        needs_fifo=True,
-        needs_complete_graph=True,
-        token=False,
+        assumes=Assumptions(fifo=True, complete_graph=True),
+        serves=Serves(token=False),
         options={"structure": ("groups", "ricart-agrawala", "maekawa", "central")},
     )
 ]

@@ -57,14 +57,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import (
+from meshlock.algorithms.actor import (
     NIL,
+    Actor,
     Algorithm,
+    Assumptions,
     Effect,
     Frozen,
     Message,
     Network,
-    Node,
     TokenMessage,
 )
 
@@ -88,7 +89,7 @@ class Token(TokenMessage):
         self.numbers = numbers
 
 
-class SinghalNode(Node):
+class SinghalNode(Actor):
     no_state: ClassVar = ("size", "fair")
 
     def __init__(self, me: int, out: list[Effect], size: int, fair: bool) -> None:
@@ -206,7 +207,7 @@ class SinghalNode(Node):
         return tuple([words.get(name, value) for name, value in found])
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
     fair = options["arbitration"] == "fair"
     return [SinghalNode(me, out, network.size, fair) for me in range(network.size)]
 
@@ -219,7 +220,7 @@ ALGORITHMS: list[Algorithm] = [
         "mutex",
         make,
         (Request, Token),
-        needs_complete_graph=True,
+        assumes=Assumptions(complete_graph=True),
         options={"arbitration": ("fair", "lowest-id")},
     )
 ]

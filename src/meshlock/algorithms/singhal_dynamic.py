@@ -40,7 +40,16 @@ the other in its R. Synchronisation delay one message delay T; wait at light loa
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
+from meshlock.algorithms.actor import (
+    NIL,
+    Actor,
+    Algorithm,
+    Assumptions,
+    Effect,
+    Message,
+    Network,
+    Serves,
+)
 
 
 class Request(Message):
@@ -59,7 +68,7 @@ class Reply(Message):
         self.number = number
 
 
-class SinghalDynamicNode(Node):
+class SinghalDynamicNode(Actor):
     def __init__(self, me: int, out: list[Effect]) -> None:
         super().__init__(me, out)
         self.request_set = set(range(me))
@@ -117,7 +126,7 @@ class SinghalDynamicNode(Node):
         self.send(Reply(site, self.clock))
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
     return [SinghalDynamicNode(me, out) for me in range(network.size)]
 
 
@@ -129,7 +138,7 @@ ALGORITHMS: list[Algorithm] = [
         "mutex",
         make,
         (Request, Reply),
-        needs_complete_graph=True,
-        token=False,
+        assumes=Assumptions(complete_graph=True),
+        serves=Serves(token=False),
     )
 ]

@@ -34,13 +34,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import (
+from meshlock.algorithms.actor import (
     NIL,
+    Actor,
     Algorithm,
+    Assumptions,
     Effect,
     Message,
     Network,
-    Node,
     TokenMessage,
 )
 
@@ -62,7 +63,7 @@ class Token(TokenMessage):
         self.served = served
 
 
-class SuzukiKasamiNode(Node):
+class SuzukiKasamiNode(Actor):
     no_state: ClassVar = ("size",)
 
     def __init__(self, me: int, out: list[Effect], size: int) -> None:
@@ -127,7 +128,7 @@ class SuzukiKasamiNode(Node):
         return 1 if self.token_here and not self.requesting else 0
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
     return [SuzukiKasamiNode(me, out, network.size) for me in range(network.size)]
 
 
@@ -139,6 +140,6 @@ ALGORITHMS: list[Algorithm] = [
         "mutex",
         make,
         (Request, Token),
-        needs_complete_graph=True,
+        assumes=Assumptions(complete_graph=True),
     )
 ]

@@ -48,7 +48,7 @@ the steps are the same.
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import Frozen, Message
+from meshlock.algorithms.actor import Frozen, Message
 from meshlock.check.explorer import Violation
 from meshlock.check.model import Act, Model
 from meshlock.check.system import System
@@ -62,7 +62,11 @@ def applies(system: System) -> bool:
     node = system.handlers.nodes[0]
     if system.setup.raises and node.patience() > 0:
         return False
-    return bool(node.heights or node.counts) and not system.changing and system.fifo
+    return (
+        bool(node.reductions.heights or node.reductions.counts)
+        and not system.changing
+        and system.fifo
+    )
 
 
 class Values:
@@ -193,12 +197,12 @@ class Compared(Model):
             for name, value in zip(
                 node.variables, self.system.handlers.locals[i][local], strict=True
             ):
-                if name in node.heights:
+                if name in node.reductions.heights:
                     collect(value, found.heights)
-                elif name in node.counts and isinstance(value, int):
+                elif name in node.reductions.counts and isinstance(value, int):
                     found.counts.add(value)
-                elif name in node.ranks:
-                    collect_ranks(value, node.ranks[name], found.ranks)
+                elif name in node.reductions.ranks:
+                    collect_ranks(value, node.reductions.ranks[name], found.ranks)
         return found
 
     def values_of_message(self, number: int) -> Values:
@@ -209,9 +213,9 @@ class Compared(Model):
             message = self.system.handlers.messages[number]
             ranks = message.ranks()
             for name, value in zip(message.fields, message.freeze()[1:], strict=True):
-                if name in message.heights:
+                if name in message.reductions.heights:
                     collect(value, found.heights)
-                elif name in message.counts and isinstance(value, int):
+                elif name in message.reductions.counts and isinstance(value, int):
                     found.counts.add(value)
                 elif name in ranks:
                     collect_ranks(value, (), found.ranks)
@@ -275,12 +279,12 @@ class Compared(Model):
         node = self.system.handlers.nodes[i]
         values: list[object] = []
         for name, value in zip(node.variables, frozen, strict=True):
-            if name in node.heights:
+            if name in node.reductions.heights:
                 value = put(value, scale.heights)
-            elif name in node.counts and isinstance(value, int):
+            elif name in node.reductions.counts and isinstance(value, int):
                 value = scale.counts[value]
-            elif name in node.ranks:
-                value = put_ranks(value, node.ranks[name], scale.ranks)
+            elif name in node.reductions.ranks:
+                value = put_ranks(value, node.reductions.ranks[name], scale.ranks)
             values.append(value)
         return tuple(values)
 
@@ -298,9 +302,9 @@ class Compared(Model):
         ranks = message.ranks()
         values: list[object] = []
         for name, value in zip(message.fields, message.freeze()[1:], strict=True):
-            if name in message.heights:
+            if name in message.reductions.heights:
                 value = put(value, scale.heights)
-            elif name in message.counts and isinstance(value, int):
+            elif name in message.reductions.counts and isinstance(value, int):
                 value = scale.counts[value]
             elif name in ranks:
                 value = put_ranks(value, (), scale.ranks)

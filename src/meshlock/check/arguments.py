@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.actor import Algorithm
 from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.recovery.records import Change as PoolChange
 from meshlock.algorithms.registry import find, refuse_impossible, settle
@@ -159,11 +159,11 @@ def refuse_senseless(algorithm: Algorithm, given: CheckSettings) -> None:
         raise Refused(
             f"{setting('partitions')} needs changes of links: use {setting('changes')} 1 or more."
         )
-    if given.clients > 1 and not algorithm.many_clients:
+    if given.clients > 1 and not algorithm.serves.many_clients:
         raise Refused(
             f"{algorithm.name} serves one client per node: leave out {setting('clients')}."
         )
-    if given.withdrawals and not algorithm.many_clients and not given.members:
+    if given.withdrawals and not algorithm.serves.many_clients and not given.members:
         raise Refused(
             f"{algorithm.name} cannot withdraw a request: leave out {setting('withdrawals')}."
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from meshlock.algorithms.interface import NIL
+from meshlock.algorithms.actor import NIL
 from meshlock.check.faults import (
     LEFT_CHANGES,
     LEFT_CRASHES,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from meshlock.algorithms.interface import NIL, Effect, Enter, Frozen, Message, Node
+from meshlock.algorithms.actor import NIL, Actor, Effect, Enter, Frozen, Message
 from meshlock.algorithms.recovery.messages import Confirm, Ledger, Renew
 from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.explorer import Violation
@@ -220,7 +220,7 @@ class Retold(Steps):
     def carry(self, message: Message) -> None:
         pass
 
-    def enters(self, node: Node, client: SimulatedClient) -> None:
+    def enters(self, node: Actor, client: SimulatedClient) -> None:
         pass
 
     def loses(self, client: SimulatedClient) -> None:

@@ -54,7 +54,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Final, cast
 
-from meshlock.algorithms.interface import NIL
+from meshlock.algorithms.actor import NIL
 from meshlock.algorithms.recovery.records import NO_EPOCH, Fence
 from meshlock.check.crash_steps import BUDGETS, NAMES_OF_DISKS, Possible
 from meshlock.check.faults import (
@@ -121,7 +121,7 @@ class Crashing(Model):
         self.mail = self.layers.mail
         self.mailboxes = Mailboxes(self.mail)
         self.judge = Judge(self.layers, self.mailboxes, judged)
-        self.fixed = not setup.algorithm.changing_links
+        self.fixed = not setup.algorithm.assumes.changing_links
         sizes = [change.permits + len(change.names) for change in self.bounds.changes]
         self.resizes = any(size > 0 for size in sizes)
         self.links = [] if self.fixed else sorted(setup.network.links())

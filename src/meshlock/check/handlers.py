@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from meshlock.algorithms.interface import Enter, Frozen, Message, Node
+from meshlock.algorithms.actor import Actor, ChoosingActor, Enter, Frozen, Message, choices_of
 from meshlock.check.model import Act, Fault
 from meshlock.check.setup import SetUp
 from meshlock.check.standings import Standings
@@ -65,7 +65,7 @@ class Handlers(Effects):
         self.size = setup.network.size
         self.fifo = setup.fifo
         self.changing = bool(setup.changes) or setup.flips > 0
-        self.routed = setup.algorithm.routed
+        self.routed = setup.algorithm.assumes.routed
         super().__init__([], balanced, False)
         self.standings = standings
         self.wants, self.priorities = standings.wants, standings.priorities
@@ -108,7 +108,7 @@ class Handlers(Effects):
             self.messages.append(copy(message))
         return known
 
-    def node_at(self, i: int, local: int) -> Node:
+    def node_at(self, i: int, local: int) -> Actor:
         """Node i with these variables, until it is asked for again."""
         node = self.nodes[i]
         node.thaw(self.locals[i][local])
@@ -118,7 +118,7 @@ class Handlers(Effects):
         """How many settings the outside may choose among."""
         choices = self.choices[i][local]
         if choices == 0:
-            choices = self.choices[i][local] = self.node_at(i, local).choices()
+            choices = self.choices[i][local] = choices_of(self.node_at(i, local))
         return choices
 
     # -- running a handler ------------------------------------------------------------
@@ -133,7 +133,7 @@ class Handlers(Effects):
 
     def run_now(self, i: int, local: int, kind: int, subject: int, choice: int) -> Run:
         node = self.node_at(i, local)
-        if choice >= 0:
+        if choice >= 0 and isinstance(node, ChoosingActor):
             node.choose(choice)
         tokens, permits = node.tokens(), node.free_permits()
         if kind in (DELIVER, UNDELIVERED):
@@ -179,12 +179,12 @@ class Handlers(Effects):
             if self.lent == NOBODY and not self.enters:
                 self.lent = message.receiver
 
-    def admits(self, node: Node, enter: Enter) -> int:
+    def admits(self, node: Actor, enter: Enter) -> int:
         self.enters.append(enter.client)
         self.grants.append(enter.client)
         return self.wants[enter.client]
 
-    def unbalanced(self, node: Node, tokens: int, permits: int) -> None:
+    def unbalanced(self, node: Actor, tokens: int, permits: int) -> None:
         if tokens != 0:
             self.faults.append(Fault("one-token", sentences.tokens(node.me, tokens), 0))
         if permits != 0:
@@ -201,7 +201,7 @@ class Handlers(Effects):
             return 0 <= receiver < self.size
         return 0 <= receiver < self.size and self.setup.network.linked(i, receiver)
 
-    def handle(self, node: Node, kind: int, subject: int) -> str:
+    def handle(self, node: Actor, kind: int, subject: int) -> str:
         """Run one handler; the empty text, or what went wrong."""
         try:
             if kind == DELIVER:
@@ -242,7 +242,7 @@ class Handlers(Effects):
         act.names = node.variables
         act.choice = choice
         node.thaw(act.before)
-        if choice >= 0:
+        if choice >= 0 and isinstance(node, ChoosingActor):
             node.choose(choice)
         if kind in (DELIVER, UNDELIVERED):
             act.message = copy(self.messages[subject])

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from meshlock.algorithms.interface import NIL
+from meshlock.algorithms.actor import NIL
 from meshlock.algorithms.recovery.records import Epoch, Fence, Seal, TokenState
 from meshlock.check.faults import LEFT_REQUESTS
 from meshlock.check.layers import GIVE_BACK, LEAVE, PRIORITY, SHIFT, WITHDRAW, Layers, Place

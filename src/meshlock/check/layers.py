@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from meshlock.algorithms.interface import Enter, Frozen, Keep, Message, Node
+from meshlock.algorithms.actor import Actor, Enter, Frozen, Message, Save
 from meshlock.algorithms.recovery.layer import Layer, layer
-from meshlock.algorithms.recovery.records import NO_EPOCH, Epoch, Fence, TokenState
+from meshlock.algorithms.recovery.records import NO_EPOCH, Durable, Epoch, Fence, TokenState
 from meshlock.algorithms.recovery.terms import Terms
 from meshlock.check.faults import Faults
 from meshlock.check.mail import Mail, make_relative
@@ -336,14 +336,15 @@ class Layers(Effects):
             self.granted.append(message.seal.lent.fence)
         self.sends.append(self.mail.number(message, self.nodes[message.sender].now))
 
-    def admits(self, node: Node, enter: Enter) -> int:
+    def admits(self, node: Actor, enter: Enter) -> int:
         self.permits = enter.permits
         if enter.client not in self.expected:
             self.failure = self.failure or sentences.uninvited(node.me, enter.client)
         return 0
 
-    def keeps(self, node: Node, keep: Keep) -> None:
-        self.disk = (keep.promised, keep.config)
+    def keeps(self, node: Actor, save: Save) -> None:
+        assert isinstance(save.record, Durable)
+        self.disk = save.record
         self.behind = len(self.sends) if self.behind == NO_KEEP else self.behind
 
     def ready(self, i: int, number: int, kind: int) -> Layer:
@@ -393,7 +394,7 @@ class Layers(Effects):
                 node.link_down(subject)
             else:
                 forgotten = kind == FORGET or place.disk is None
-                kept = None if forgotten or place.disk is None else Keep(*place.disk)
+                kept = None if forgotten or place.disk is None else Durable(*place.disk)
                 node.restart(place.boot + 1, kept, subject)
         except Exception as error:
             self.nodes[node.me] = self.make(node.me)  # this one may have stopped half-way

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from meshlock.algorithms.interface import Frozen, Message
+from meshlock.algorithms.actor import Frozen, Message
 from meshlock.algorithms.recovery.messages import (
     BEST_EFFORT,
     AskLedger,

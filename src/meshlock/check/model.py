@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from meshlock.algorithms.interface import Effect, Frozen
+from meshlock.algorithms.actor import Effect, Frozen
 
 Part = Frozen
 """What a state consists of, such as one of its nodes: means the same in all processes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.actor import Algorithm
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.check.arguments import records, setup
 from meshlock.check.setup import SetUp
@@ -16,7 +16,7 @@ def words_of(mutant: Mutant, algorithm: Algorithm) -> dict[str, Any]:
 
     Links are unordered wherever the algorithm allows it: that is more to find.
     """
-    links = "fifo" if algorithm.needs_fifo else "unordered"
+    links = "fifo" if algorithm.assumes.fifo else "unordered"
     return {"algorithm": algorithm.name, "links": links, **mutant.case}
 
 
@@ -32,7 +32,7 @@ def properties_of(mutant: Mutant) -> list[str]:
 def command(mutant: Mutant) -> str:
     """The command that shows what the mistake breaks, its set-up in full."""
     case = dict(mutant.case)
-    if (mutant.unordered or not mutant.origin.needs_fifo) and "members" not in case:
+    if (mutant.unordered or not mutant.origin.assumes.fifo) and "members" not in case:
         case["links"] = "unordered"
     words = [f"meshlock check --mutant {mutant.name}"]
     words += [record.flags() for record in records(case)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import NIL
+from meshlock.algorithms.actor import NIL
 from meshlock.algorithms.recovery.messages import (
     Accepted,
     AskLedger,

@@ -93,7 +93,7 @@ class Riddle:
 
     @property
     def ordered(self) -> bool:
-        return self.mutant.origin.needs_fifo and not self.mutant.unordered
+        return self.mutant.origin.assumes.fifo and not self.mutant.unordered
 
     def hidden(self, text: str) -> str:
         """The mutant's name would tell its mistake."""
@@ -194,7 +194,7 @@ def solvable(mutant: Mutant) -> bool:
     """Can a schedule of a few lines show what it breaks? (Repairs undone are jiang's own story.)"""
     simple = mutant.case.keys() <= SIMPLE and not mutant.large
     known = mutant.breaks in NAMES
-    return simple and known and not mutant.origin.restless and PREFIX not in mutant.name
+    return simple and known and not mutant.origin.serves.restless and PREFIX not in mutant.name
 
 
 @cache

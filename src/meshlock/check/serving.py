@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from meshlock.algorithms.interface import Keep, Message
+from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.records import majority
+from meshlock.algorithms.recovery.records import Durable, majority
 from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.explorer import Explorer
 from meshlock.check.layers import NO_BOOT
@@ -64,7 +64,7 @@ class Serving:
             if place.up:
                 node.thaw(place.state)
             elif self.up[i]:
-                node.restart(place.boot + 1, None if place.disk is None else Keep(*place.disk))
+                node.restart(place.boot + 1, None if place.disk is None else Durable(*place.disk))
             node.unreachable = set(down)
         self.linked: set[Pair] = set()
         for number, pair in enumerate(model.links):

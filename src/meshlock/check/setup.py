@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.actor import Algorithm
 from meshlock.check.faults import Faults
 from meshlock.check.settings import CheckSettings
 from meshlock.topology.graphs import Topology
@@ -62,7 +62,9 @@ class SetUp:
         self.flips = given.flips  # this many more of any links
         self.partitions = given.partitions  # these may cut the network in two
         self.fifo = given.links == "fifo"
-        self.clients = given.clients if algorithm.many_clients else 1  # of one node at a time
+        self.clients = (
+            given.clients if algorithm.serves.many_clients else 1
+        )  # of one node at a time
         self.failures = given.failures  # drain, return or custody: see check/changing_links.py
         self.withdrawals = given.withdrawals  # a waiting client may give up, at any time
         self.raises = raises  # a node's request may get this priority

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from meshlock.algorithms.interface import NIL, Enter, Frozen, Keep, Lost, Message
+from meshlock.algorithms.actor import NIL, Enter, Frozen, Lost, Message, Save
+from meshlock.algorithms.recovery.records import Durable
 from meshlock.check.explorer import Violation
 from meshlock.check.links import connected, pair
 from meshlock.check.model import Act, Model
@@ -82,8 +83,9 @@ def effects(act: Act) -> list[str]:
             told.append(f"ENTERS (client {effect.client})")
         elif isinstance(effect, Lost):
             told.append(f"LOSES its lease (client {effect.client})")
-        elif isinstance(effect, Keep):
-            told.append(f"writes to disk that it promised {spelt(effect.promised)}")
+        elif isinstance(effect, Save):
+            assert isinstance(effect.record, Durable)
+            told.append(f"writes to disk that it promised {spelt(effect.record.promised)}")
     if act.failure:
         told.append(f"fails: {act.failure}")
     return told

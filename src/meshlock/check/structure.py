@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.actor import Algorithm
 from meshlock.check.links import Pair
 from meshlock.errors import Refused
 from meshlock.properties.downhill import DOWNHILL, Downhill

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from meshlock.algorithms.interface import Frozen
+from meshlock.algorithms.actor import Frozen
 from meshlock.check.handlers import DELIVER, PART, PRIORITY
 from meshlock.check.model import Model
 from meshlock.check.places import Outcome
@@ -53,8 +53,10 @@ class Symmetric(Model):
     def find_group(self) -> list[Permutation]:
         """All permutations but the one that moves nothing."""
         system = self.system
-        names = system.handlers.nodes[0].names
-        if names is None or any(kind.names is None for kind in system.setup.algorithm.kinds):
+        names = system.handlers.nodes[0].reductions.names
+        if names is None or any(
+            kind.reductions.names is None for kind in system.setup.algorithm.kinds
+        ):
             raise Asymmetric("it does not say where it keeps the names of nodes")
         if system.changing:
             raise Asymmetric("links that change are not alike")
@@ -116,7 +118,7 @@ class Symmetric(Model):
 
     def rename_state(self, i: int, frozen: Frozen, by: Permutation) -> Frozen:
         node = self.system.handlers.nodes[i]
-        names = node.names or ()
+        names = node.reductions.names or ()
         moved: list[object] = []
         for name, value in zip(node.variables, frozen, strict=True):
             if name == "client" and isinstance(value, int) and value > 0:
@@ -129,7 +131,7 @@ class Symmetric(Model):
         known = by.messages.get(number, -1)
         if known < 0:
             message = self.system.handlers.messages[number]
-            names = message.names or ()
+            names = message.reductions.names or ()
             values = [
                 self.rename(value, by) if name in names else value
                 for name, value in zip(message.fields, message.freeze()[1:], strict=True)

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
-from meshlock.algorithms.interface import Frozen, Message
+from meshlock.algorithms.actor import Frozen, Message
 from meshlock.check.handlers import (
     DELIVER,
     LEAVE,
@@ -84,7 +84,7 @@ class System(Model):
         seen = structure(setup.algorithm, judged)
         self.sound = None if seen is None else Sound(seen, self.size)
         self.start_links: frozenset[Pair] = frozenset(setup.network.links())
-        self.routed = setup.algorithm.routed
+        self.routed = setup.algorithm.assumes.routed
         self.changing = bool(setup.changes) or setup.flips > 0
 
         self.standings = Standings(setup)
@@ -150,7 +150,7 @@ class System(Model):
         for i in range(self.size):
             local = self.handlers.local(i, self.handlers.nodes[i].freeze())
             row.append(self.places.number(i, local, 0, (), (), ()))
-        if self.setup.algorithm.restless:
+        if self.setup.algorithm.serves.restless:
             self.set_going(row)
         if self.wide:
             row.append(self.number_links(Links(self.start_links, 0, NOTHING_DUE)))
@@ -168,7 +168,7 @@ class System(Model):
 
     def beginning(self) -> list[Act]:
         """What happened before the first state, at nodes as they were born."""
-        if not self.setup.algorithm.restless:
+        if not self.setup.algorithm.serves.restless:
             return self.told
         return [self.handlers.act(i, 0, START, 0, -1) for i in range(self.size)] + self.told
 

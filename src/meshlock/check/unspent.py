@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from meshlock.algorithms.interface import Algorithm, Node
+from meshlock.algorithms.actor import Actor, Algorithm
 from meshlock.check.faults import Faults
 from meshlock.check.judging import NAMES as RECOVERY
 from meshlock.check.setup import CheckedRequest, SetUp
@@ -59,7 +59,7 @@ def refuse_unspendable_faults(setup: SetUp, faults: Faults) -> None:
                 f"{setting(declared[name].key)} {given[name]} is more than "
                 f"{setting(bound)} {given[bound]}: use at most {given[bound]}."
             )
-    if faults.cuts and not setup.algorithm.changing_links:
+    if faults.cuts and not setup.algorithm.assumes.changing_links:
         raise Refused(
             f"{setup.algorithm.name} is for networks that stay as they are, where a cut is a "
             f"delay, and every delay is tried: leave out {setting('cuts')}."
@@ -87,7 +87,7 @@ def refuse_made_changes(setup: SetUp, faults: Faults) -> None:
 
 def refuse_raises(setup: SetUp) -> None:
     algorithm = setup.algorithm
-    if setup.raises and not (algorithm.priorities and can_change(setup)):
+    if setup.raises and not (algorithm.serves.priorities and can_change(setup)):
         raise Refused(
             f"{algorithm.name} cannot change the priority of a request: leave out "
             f"{setting('raise')}."
@@ -141,7 +141,7 @@ def can(setup: SetUp, handler: str) -> bool:
     if setup.faults is not None:
         return True
     node = setup.algorithm.make(setup.network, setup.permits, setup.options, [])[0]
-    return getattr(type(node), handler) is not getattr(Node, handler)
+    return getattr(type(node), handler) is not getattr(Actor, handler)
 
 
 def refuse_vacuous(setup: SetUp, names: list[str]) -> None:
@@ -160,8 +160,8 @@ def unjudged(setup: SetUp, algorithm: Algorithm, name: str) -> str:
         return f"it needs grants that name their permits, {setting('slots')}"
     if name == "liveness" and setup.faults is not None:
         return f"with {setting('members')} it is 'served' that says so"
-    if name in ("one-token", "conservation") and not algorithm.token:
+    if name in ("one-token", "conservation") and not algorithm.serves.token:
         return f"{algorithm.name} has no token"
-    if name == "order" and not algorithm.priorities:
+    if name == "order" and not algorithm.serves.priorities:
         return f"{algorithm.name} has no priorities"
     return ""

@@ -215,7 +215,7 @@ class Checking(Verdict):
             names = ", ".join(self.system.sound.structure.names())
             text += f", {names} left out, which a reduction of steps cannot judge"
         judged = self.system.ordered or "order" not in self.judged
-        if judged or not self.setup.algorithm.priorities:
+        if judged or not self.setup.algorithm.serves.priorities:
             return text
         if self.system.promises.ordered:
             return f"{text} but order, which cannot be judged of endless requests that age"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from meshlock.algorithms.interface import Frozen, Message
+from meshlock.algorithms.actor import Frozen, Message
 from meshlock.algorithms.recovery.records import Seal
 
 Word = tuple[type[Message], int, int, Frozen, Frozen]

@@ -37,13 +37,7 @@ def algorithms(
                     "name": entry.name,
                     "title": entry.title,
                     "source": entry.source,
-                    "problem": entry.problem,
-                    "priorities": entry.priorities,
-                    "changing_links": entry.changing_links,
-                    "needs_fifo": entry.needs_fifo,
-                    "needs_complete_graph": entry.needs_complete_graph,
-                    "routed": entry.routed,
-                    "many_clients": entry.many_clients,
+                    **entry.facts(),
                     "messages": entry.messages(),
                     "options": {name: list(values) for name, values in entry.options.items()},
                 }
@@ -54,9 +48,9 @@ def algorithms(
     shares = {"mutex": "1 permit", "k": "1 of k", "h-of-k": "h of k"}
     rows = [("name", "shares", "links", "what it is")]
     for entry in entries:
-        links = ["may change"] if entry.changing_links else []
-        links += ["fifo"] if entry.needs_fifo else []
-        links += ["complete"] if entry.needs_complete_graph else []
-        what = shares[entry.problem] + (", by priority" if entry.priorities else "")
+        links = ["may change"] if entry.assumes.changing_links else []
+        links += ["fifo"] if entry.assumes.fifo else []
+        links += ["complete"] if entry.assumes.complete_graph else []
+        what = shares[entry.problem] + (", by priority" if entry.serves.priorities else "")
         rows.append((entry.name, what, ", ".join(links) or "any", entry.title))
     print_columns(rows)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from meshlock.algorithms.interface import Frozen, Message, Node
+from meshlock.algorithms.actor import Actor, Frozen, Message
 from meshlock.properties.structure import Structure, Wrong
 
 DOWNHILL: Final = "downhill"
@@ -37,7 +37,7 @@ class Downhill(Structure):
         super().__init__(judged)
         self.slopes: list[Slope] = []
 
-    def glimpse(self, node: Node, inbox: list[Message]) -> Frozen:
+    def glimpse(self, node: Actor, inbox: list[Message]) -> Frozen:
         givers = tuple([message.sender for message in inbox if message.tokens() > 0])
         return (node.altitude(), node.tokens() > 0, givers)
 

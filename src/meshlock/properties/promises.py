@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from meshlock.algorithms.actor import Algorithm
 from meshlock.algorithms.direct import LINES
-from meshlock.algorithms.interface import Algorithm
 from meshlock.properties.overtaking import Overtaking
 
 NO_TIES: Final = ""
@@ -75,8 +75,8 @@ def promises(algorithm: Algorithm, options: dict[str, str], leased: bool = False
     backfill = options.get("backfill", "off") == "on"  # lets small requests pass large ones
     ageing = options.get("ageing", "none")
     return Promises(
-        algorithm.priorities and not backfill and not leased,
-        algorithm.token and not leased,
+        algorithm.serves.priorities and not backfill and not leased,
+        algorithm.serves.token and not leased,
         1.0 / int(options["patience"]) if ageing != "none" else 0.0,
         ageing == "stamped",
         NO_TIES if leased else ties(algorithm, options),
@@ -94,7 +94,7 @@ def ties(algorithm: Algorithm, options: dict[str, str]) -> str:
 
 def orderly(algorithm: Algorithm, options: dict[str, str]) -> bool:
     """Is order judged where there are leases: does the more urgent go first, and age all alike?"""
-    if not algorithm.priorities or options.get("backfill", "off") == "on":
+    if not algorithm.serves.priorities or options.get("backfill", "off") == "on":
         return False
     return options.get("ageing", "none") in ("stamped", "none")
 

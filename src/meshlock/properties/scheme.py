@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from typing import Final, cast
 
+from meshlock.algorithms.actor import NIL, Actor, Frozen, Message
 from meshlock.algorithms.general_scheme import Request, SchemeNode, Token
-from meshlock.algorithms.interface import NIL, Frozen, Message, Node
 from meshlock.properties.structure import Structure, Wrong
 
 ASKED: Final = "scheme-1"
@@ -55,7 +55,7 @@ class Scheme(Structure):
         super().__init__(judged)
         self.branches: list[TokenBranch] = []
 
-    def glimpse(self, node: Node, inbox: list[Message]) -> Frozen:
+    def glimpse(self, node: Actor, inbox: list[Message]) -> Frozen:
         assert isinstance(node, SchemeNode)
         sons = set(node.waiting.others())  # (a2)
         loans: list[int] = []

@@ -2,7 +2,7 @@
 
 The papers prove their theorems by invariants: heights lead downhill to the token, father
 variables make a tree. Here each is a property with a name, which the checker judges in all states
-of an algorithm that promises it (:attr:`~meshlock.algorithms.interface.Algorithm.structure`).
+of an algorithm that promises it (:attr:`~meshlock.algorithms.actor.Algorithm.structure`).
 
 A property sees of each node a *glimpse*: what matters of its variables and of what is on
 its way to it. Equal glimpses have one number, so that a judge of many states looks at
@@ -11,7 +11,7 @@ each combination of numbers once.
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import Frozen, Message, Node
+from meshlock.algorithms.actor import Actor, Frozen, Message
 
 Wrong = tuple[str, str]
 """A property that does not hold, and a sentence that says what was seen."""
@@ -27,7 +27,7 @@ class Structure:
     def names(self) -> list[str]:
         return sorted(self.judged)
 
-    def see(self, node: Node, inbox: list[Message]) -> int:
+    def see(self, node: Actor, inbox: list[Message]) -> int:
         """The number of the glimpse of this node, with this on its way to it."""
         key = self.glimpse(node, inbox)
         known = self.numbers.get(key, -1)
@@ -37,7 +37,7 @@ class Structure:
             self.remember(key)
         return known
 
-    def glimpse(self, node: Node, inbox: list[Message]) -> Frozen:
+    def glimpse(self, node: Actor, inbox: list[Message]) -> Frozen:
         raise NotImplementedError
 
     def remember(self, glimpse: Frozen) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from meshlock.algorithms.interface import NIL, Algorithm, Message, Node
+from meshlock.algorithms.actor import NIL, Actor, Algorithm, ChoosingActor, Message
 from meshlock.algorithms.recovery.messages import KINDS
 from meshlock.algorithms.registry import refuse_impossible, settle
 from meshlock.errors import Refused
@@ -82,7 +82,7 @@ class DrivenRun(Steps):
         )
         self.network = network
         self.scenario = scenario
-        self.ordered = algorithm.needs_fifo and algorithm.name not in scenario.unordered
+        self.ordered = algorithm.assumes.fifo and algorithm.name not in scenario.unordered
         self.refuse_other_tree()
         self.links = set(network.links())
         self.custody = scenario.failures == "custody"
@@ -260,7 +260,7 @@ class DrivenRun(Steps):
     def choices(self, me: int) -> tuple[str, ...]:
         """What is left to choose at this node, by name; nothing in most algorithms."""
         node = self.nodes[me]
-        return node.choice_names if node.choices() > 1 else ()
+        return node.choice_names if isinstance(node, ChoosingActor) and node.choices() > 1 else ()
 
     def chosen(self, me: int, count: int) -> int:
         return self.behaviours[me] if me in self.behaviours else super().chosen(me, count)
@@ -325,7 +325,7 @@ class DrivenRun(Steps):
         message, layered = self.on_the_way[place], self.layered
         if layered is None:
             first = self.on_the_way.find((message.sender, message.receiver))
-            return first != place and self.algorithm.needs_fifo
+            return first != place and self.algorithm.assumes.fifo
         way = (message.sender, message.receiver)
         before = [one for one in self.on_the_way[:place] if (one.sender, one.receiver) == way]
         return layered.ordered(message) and any(layered.ordered(one) for one in before)
@@ -519,7 +519,7 @@ class DrivenRun(Steps):
     # -- steps --------------------------------------------------------------------------------
 
     def done(
-        self, node: Node, event: str, cause: dict[str, Any], tokens: int, permits: int
+        self, node: Actor, event: str, cause: dict[str, Any], tokens: int, permits: int
     ) -> None:
         """Write down what happens, and what comes of it."""
         me = node.me
@@ -535,7 +535,7 @@ class DrivenRun(Steps):
         super().done(node, event, cause, tokens, permits)
         self.lost.clear()
 
-    def enters(self, node: Node, client: SimulatedClient) -> None:
+    def enters(self, node: Actor, client: SimulatedClient) -> None:
         del self.waiting[client.number]
         self.inside[client.number] = client
         self.outcome.entries.append(node.me)
@@ -562,7 +562,7 @@ class DrivenRun(Steps):
                 self.lines.append("     which is lost: there is no way")
                 self.lost.append(message)
                 return
-        elif self.algorithm.routed:
+        elif self.algorithm.assumes.routed:
             hops = self.network.distance(one, other)
             self.hops += hops
             self.lines.append(f"     sends {said}, over {hops} links")

@@ -8,7 +8,7 @@ events happen in the order in which they were put there, so a run is a function 
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import NIL, Message, Node
+from meshlock.algorithms.actor import NIL, Actor, Message
 from meshlock.simulate.agenda import Agenda
 from meshlock.simulate.measures import RunMeasures
 from meshlock.simulate.run_setup import RunSetup
@@ -81,7 +81,7 @@ class Simulation(Steps):
         self.serial_number = 0
 
         self.delay = delay
-        self.routed = setup.algorithm.routed and not network.complete
+        self.routed = setup.algorithm.assumes.routed and not network.complete
         self.keep_order = setup.fifo and (not delay.constant or self.routed)
         self.orders: list[ArrivalOrder | None] = [None] * network.size  # by sender
 
@@ -90,13 +90,13 @@ class Simulation(Steps):
         self.planned = 0  # requests that have been made or put on the agenda
         self.active = 0  # clients that wait or hold
         self.excused = 0  # clients that wait at the end, and rightly: see :mod:`.link_changes`
-        self.restless = setup.algorithm.restless  # do not wait for silence
+        self.restless = setup.algorithm.serves.restless  # do not wait for silence
 
     # -- clients --------------------------------------------------------------------
 
     def start(self) -> None:
         """Put the first requests on the agenda; call it once, before :meth:`run`."""
-        if self.algorithm.restless:
+        if self.algorithm.serves.restless:
             for node in range(self.network.size):
                 self.set_going(node)
         if self.workload.serial:
@@ -140,7 +140,7 @@ class Simulation(Steps):
                 self.schedule(self.now + after, Intent(client, 0))
         self.submit(client)
 
-    def enters(self, node: Node, client: SimulatedClient) -> None:
+    def enters(self, node: Actor, client: SimulatedClient) -> None:
         measures = self.measures
         known = node.known_priority() if measures.ranked else None
         measures.enters(client, self.now, known)

@@ -9,7 +9,7 @@ without an entry).
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import Message
+from meshlock.algorithms.actor import Message
 from meshlock.simulate.engine import Simulation
 from meshlock.simulate.run_setup import RunSetup
 from meshlock.topology.mobility.changes import Changes, LinkChange, Move, NetworkChange, Planned

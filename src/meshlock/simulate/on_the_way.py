@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import NIL, Message
+from meshlock.algorithms.actor import NIL, Message
 from meshlock.simulate.scenario import Scenario
 from meshlock.world.clients import SimulatedClient
 
@@ -30,7 +30,7 @@ def at(clients: dict[int, SimulatedClient], node: int, which: int) -> SimulatedC
 def described(message: Message, scenario: Scenario) -> str:
     """Its kind and its fields, with nodes as the script calls them."""
     words = [message.kind]
-    names = message.names or ()
+    names = message.reductions.names or ()
     for name, value in zip(message.fields, message.freeze()[1:], strict=True):
         if name in names and isinstance(value, int):
             words.append(f"{name}={scenario.called(value) if value != NIL else 'nil'}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.actor import Algorithm
 from meshlock.simulate.scenario import Scenario
 
 

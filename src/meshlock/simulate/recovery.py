@@ -12,8 +12,8 @@ from math import sqrt
 from random import Random
 from typing import Any
 
+from meshlock.algorithms.actor import Actor, Message
 from meshlock.algorithms.clients import PATIENCE
-from meshlock.algorithms.interface import Message, Node
 from meshlock.algorithms.recovery.records import Change as PoolChange
 from meshlock.algorithms.recovery.records import Fence
 from meshlock.properties import sentences
@@ -197,7 +197,7 @@ class RecoverySimulation(RoutedSimulation):
             self.order.changes(self.now, client.number, priority)
         super().gets_priority(client, priority)
 
-    def enters(self, node: Node, client: SimulatedClient) -> None:
+    def enters(self, node: Actor, client: SimulatedClient) -> None:
         self.waited(client)
         self.last_entry = self.now
         if self.order is not None:
@@ -267,7 +267,7 @@ class RecoverySimulation(RoutedSimulation):
             self.wake(me, self.chance())
 
     def done(
-        self, node: Node, event: str, cause: dict[str, Any], tokens: int, permits: int
+        self, node: Actor, event: str, cause: dict[str, Any], tokens: int, permits: int
     ) -> None:
         super().done(node, event, cause, tokens, permits)
         me = node.me
@@ -395,7 +395,7 @@ class RecoverySimulation(RoutedSimulation):
 
     # -- measuring ------------------------------------------------------------------------------
 
-    def turn(self, me: int) -> Node:
+    def turn(self, me: int) -> Actor:
         self.account()
         return super().turn(me)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from meshlock.algorithms.interface import Effect, Enter, Keep, Message
+from meshlock.algorithms.actor import ChoosingActor, Effect, Enter, Message, Save, choices_of
 from meshlock.algorithms.registry import find, joined, settle
 from meshlock.algorithms.steps import in_grants, units
 from meshlock.topology.graphs import Complete, Graph, Rooted, Topology
@@ -83,7 +83,7 @@ class Rerun:
             self.out = []
             self.nodes = algorithm.make(network, setup["permits"], options, self.out)
         self.units = units(options)
-        self.choosing = self.nodes[0].choices() > 1
+        self.choosing = choices_of(self.nodes[0]) > 1
         self.flying: dict[int, Message] = {}
         self.wants: dict[int, int] = {}  # of all clients
         self.writer = TraceWriter(self, True)  # knows which variables changed
@@ -108,7 +108,9 @@ class Rerun:
                 return
             self.layered.set_clock(me, cause["t"])
         if self.choosing:
-            self.nodes[me].choose(cause["choice"])
+            node = self.nodes[me]
+            assert isinstance(node, ChoosingActor)
+            node.choose(cause["choice"])
         self.call(kind, me, cause)
         self.compare(me, [line for line in lines[1:] if line["event"] in ("send", "enter")])
         if changed := self.writer.changed(self.nodes[me]):
@@ -174,8 +176,8 @@ class Rerun:
         for effect in self.out:
             if isinstance(effect, Message | Enter):
                 effects.append(effect)
-            elif isinstance(effect, Keep) and self.layered is not None:
-                self.layered.disk[me] = effect
+            elif isinstance(effect, Save) and self.layered is not None:
+                self.layered.disk[me] = effect.record
         self.out.clear()
         if len(lines) != len(effects):
             raise Differs("another number of effects")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.actor import Algorithm
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.workload import Workload
 from meshlock.topology.graphs import Topology

@@ -96,7 +96,7 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
-from meshlock.algorithms.interface import NIL, Algorithm
+from meshlock.algorithms.actor import NIL, Algorithm
 from meshlock.errors import Attempt, Refused
 from meshlock.topology.graphs import Graph, Rooted
 from meshlock.world.clocks import MILLION, Clocks
@@ -315,7 +315,7 @@ def scenario(name: str) -> Scenario:
 def refuse_set_up(scenario: Scenario, algorithm: Algorithm, network: Graph) -> None:
     """What :func:`refuse_impossible` does not know of: trees, and names of nodes."""
     name = algorithm.name
-    if scenario.first and any(kind.names is None for kind in algorithm.kinds):
+    if scenario.first and any(kind.reductions.names is None for kind in algorithm.kinds):
         raise Refused(
             f"The messages of {name} do not say which of their fields are nodes, so its nodes "
             f"are numbered from 0: leave out 'numbered from'."
@@ -324,14 +324,14 @@ def refuse_set_up(scenario: Scenario, algorithm: Algorithm, network: Graph) -> N
         return
     if scenario.layer is not None:
         raise Refused("With members every epoch makes a tree of its own: leave out 'tree'.")
-    if not algorithm.any_tree:
+    if not algorithm.assumes.any_tree:
         raise Refused(
             f"{name} does not start from a given tree of fathers: leave out 'tree', or use "
             f"general-scheme."
         )
     for node, father in enumerate(scenario.tree):
         linked = father == NIL or network.linked(node, father)
-        if not linked and not algorithm.routed:
+        if not linked and not algorithm.assumes.routed:
             one, other = scenario.called(node), scenario.called(father)
             raise Refused(
                 f"{name} sends over links only: the tree's {one}>{other} needs the link "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.actor import Algorithm
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 from meshlock.simulate.driven import DrivenRun

@@ -21,7 +21,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from meshlock.algorithms.interface import Algorithm, Node
+from meshlock.algorithms.actor import Actor, Algorithm
 from meshlock.algorithms.registry import ALGORITHMS, find, refuse_impossible, settle
 from meshlock.errors import Attempt, Refused, setting
 from meshlock.simulate.durations import Duration
@@ -206,7 +206,7 @@ def part(name: str, text: str) -> float:
 def refuse_intents(algorithm: Algorithm, work: Workload) -> None:
     """Changes of priority and releases of parts, where the algorithm has neither."""
     name = algorithm.name
-    if work.raises > 0.0 and not algorithm.priorities:
+    if work.raises > 0.0 and not algorithm.serves.priorities:
         raise Refused(
             f"{name} has no priorities that could change: leave out {setting('raise')}, or use an "
             f"algorithm with priorities such as jiang."
@@ -241,7 +241,7 @@ def refuse_equal(work: Workload) -> None:
 
 def releases_parts(algorithm: Algorithm) -> bool:
     node = algorithm.make(Complete(4), 2, settle(algorithm, {}), [])[0]
-    return type(node).release_some is not Node.release_some
+    return type(node).release_some is not Actor.release_some
 
 
 def simulation(settings: RunSettings, trace: TraceWriter | None) -> Simulation:

@@ -8,7 +8,7 @@ as long as the rest hangs together. What remains cannot lose a single action.
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import NIL
+from meshlock.algorithms.actor import NIL
 from meshlock.errors import Refused, setting
 from meshlock.simulate.schedule import Action, Schedule
 from meshlock.topology.graphs import Graph

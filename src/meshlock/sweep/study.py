@@ -252,8 +252,7 @@ def selected(value: dict[str, Any]) -> list[Value]:
     found: list[Value] = [
         entry.name
         for entry in ALGORITHMS.values()
-        if entry.name not in without
-        and all(getattr(entry, name) == value for name, value in wanted.items())
+        if entry.name not in without and wanted.items() <= entry.facts().items()
     ]
     if not found:
         raise Refused(f"No algorithm matches {value}.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from meshlock.algorithms.interface import NIL, Network
+from meshlock.algorithms.actor import NIL, Network
 
 
 class Topology(Network):

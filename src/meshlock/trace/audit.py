@@ -88,7 +88,7 @@ class Audit:
         if self.failures or self.leases is not None or setup.get("source") == "live":
             return bool(self.failures)
         algorithm = ALGORITHMS.get(str(setup.get("algorithm")))
-        return algorithm is not None and not algorithm.routed
+        return algorithm is not None and not algorithm.assumes.routed
 
     def end(self) -> None:
         if not self.ended:  # the last step may have been cut off, and somebody may yet enter

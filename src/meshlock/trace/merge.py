@@ -143,7 +143,7 @@ class Merger:
         self.names = {part.node: place for place, part in enumerate(parts)}
         algorithm = ALGORITHMS.get(parts[0].setup["algorithm"])
         kinds = algorithm.kinds if algorithm is not None else ()
-        self.heights = {kind.kind: kind.heights for kind in kinds}
+        self.heights = {kind.kind: kind.reductions.heights for kind in kinds}
         self.delivered = {
             message(step[0])
             for part in parts

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from meshlock import __version__
-from meshlock.algorithms.interface import NIL
+from meshlock.algorithms.actor import NIL
 from meshlock.properties.promises import Promises
 
 FORMAT = 1

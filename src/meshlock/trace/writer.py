@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from meshlock.algorithms.interface import Effect, Enter, Frozen, Lost, Message, Node
+from meshlock.algorithms.actor import Actor, ChoosingActor, Effect, Enter, Frozen, Lost, Message
 from meshlock.algorithms.recovery.records import Epoch
 from meshlock.trace.setup import TraceSetup
 
@@ -70,7 +70,7 @@ class TraceWriter:
         self.lent: dict[int, int] = {}
         self.last: dict[int, Frozen] = {}
 
-    def begin(self, setup: TraceSetup, nodes: list[Node]) -> None:
+    def begin(self, setup: TraceSetup, nodes: list[Actor]) -> None:
         """The first line; ``nodes`` as they are before anything has happened."""
         self.permits = setup.permits
         self.members = list((setup.recovery or {}).get("members", []))
@@ -81,7 +81,7 @@ class TraceWriter:
             if node.free_permits():
                 self.free[node.me] = node.free_permits()
         line = setup.line()
-        if nodes and nodes[0].choices() > 1:
+        if nodes and isinstance(nodes[0], ChoosingActor) and nodes[0].choices() > 1:
             line["choices"] = nodes[0].choice_names
         if self.states:
             line["states"] = [self.changed(node) for node in nodes]
@@ -94,7 +94,7 @@ class TraceWriter:
         self,
         time: float,
         event: str,
-        node: Node,
+        node: Actor,
         cause: dict[str, Any],
         effects: list[Effect],
         choice: int = -1,
@@ -205,7 +205,7 @@ class TraceWriter:
             line["violated"] = violated
         self.line(line)
 
-    def changed(self, node: Node) -> dict[str, Any]:
+    def changed(self, node: Actor) -> dict[str, Any]:
         """The variables of this node that differ from when it was looked at last."""
         now = node.freeze()
         before = self.last.get(node.me)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.actor import Algorithm
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 from meshlock.simulate import scenario
@@ -138,7 +138,7 @@ def workload(asked: dict[str, Any]) -> dict[str, str | int]:
 
 
 def simulated(values: dict[str, str | int]) -> Side:
-    if find(str(values["algorithm"])).needs_complete_graph:
+    if find(str(values["algorithm"])).assumes.complete_graph:
         values = {**values, "topology": "complete"}
 
     def run(file: Any) -> None:

@@ -61,7 +61,7 @@ class DrivenSetUp:
         self.topology = str(asked.get("topology", "range"))
         if self.topology not in TOPOLOGIES:
             raise Refused(f"The topology is one of {', '.join(TOPOLOGIES)}.")
-        if self.algorithm.needs_complete_graph:
+        if self.algorithm.assumes.complete_graph:
             self.topology = "complete"
         self.nodes = whole(asked, "nodes", 8, 2, MOST_NODES)
         self.permits = whole(asked, "permits", self.usual_permits(), 1, MOST_PERMITS)
@@ -73,7 +73,7 @@ class DrivenSetUp:
         self.members = whole(asked, "members", 0, 0, self.nodes)
         if self.members:
             refuse_without_token(self.algorithm)
-        self.changing = self.algorithm.changing_links or self.members > 0
+        self.changing = self.algorithm.assumes.changing_links or self.members > 0
 
     def usual_permits(self) -> int:
         return 1 if self.algorithm.problem == "mutex" else 3
@@ -146,7 +146,7 @@ class PageRun:
         for node, (x, y) in enumerate(self.places):
             self.writer.moved(0.0, node, x, y)
         self.failure = ""
-        if settled.algorithm.restless:
+        if settled.algorithm.serves.restless:
             self.run.start()
 
     @property
@@ -240,7 +240,7 @@ class PageRun:
     def change_priority(self, action: dict[str, Any]) -> None:
         node = self.node(action)
         priority = whole(action, "priority", 0, 0, 1_000_000)
-        if not self.settled.algorithm.priorities:
+        if not self.settled.algorithm.serves.priorities:
             raise Refused(f"{self.settled.algorithm.name} has no priorities.")
         if not self.run.rush(node, priority):
             raise Refused(f"No client waits at node {node}.")
@@ -362,8 +362,8 @@ class PageRun:
             "changing": self.settled.changing,
             "members": self.settled.members,
             "one_permit": algorithm.problem != "h-of-k",
-            "fifo": algorithm.needs_fifo and not self.settled.members,
-            "priorities": algorithm.priorities,
+            "fifo": algorithm.assumes.fifo and not self.settled.members,
+            "priorities": algorithm.serves.priorities,
             "parted": self.parted(),
             "behaviours": self.run.behaviours,
             "actions": len(self.actions),
@@ -388,7 +388,7 @@ def random_request(page: PageRun, stream: Random) -> dict[str, Any]:
     if not idle:
         raise Refused("Every node waits or is inside: let some of them leave first.")
     most = page.settled.permits if algorithm.problem == "h-of-k" else 1
-    priority = stream.randint(0, 9) if algorithm.priorities else 0
+    priority = stream.randint(0, 9) if algorithm.serves.priorities else 0
     action = {"do": "ask", "node": stream.choice(idle), "want": stream.randint(1, most)}
     return {**action, "priority": priority}
 
@@ -419,8 +419,8 @@ def choices() -> list[dict[str, Any]]:
             "name": entry.name,
             "title": entry.title,
             "mutex": entry.problem == "mutex",
-            "complete": entry.needs_complete_graph,
-            "token": entry.token and not entry.restless,
+            "complete": entry.assumes.complete_graph,
+            "token": entry.serves.token and not entry.serves.restless,
         }
         for entry in ALGORITHMS.values()
     ]

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from meshlock.algorithms.interface import Algorithm, Effect, Message, Node
-from meshlock.algorithms.recovery.layer import Layer
+from meshlock.algorithms.actor import Actor, Algorithm, Effect, Message
+from meshlock.algorithms.recovery.layer import LAYERS, Layer
 from meshlock.algorithms.recovery.messages import KINDS
 from meshlock.algorithms.registry import find, settle
 from meshlock.errors import Refused
@@ -68,7 +68,7 @@ def source(module: str) -> tuple[Path, list[str]] | None:
 
 def layer_classes(algorithm: Algorithm) -> list[type]:
     """Of a node under the recovery layer, around that of its algorithm."""
-    kind: Any = algorithm.layer or Layer
+    kind: Any = LAYERS.get(algorithm.name, Layer)
     names = vars(sys.modules[kind.__module__])
     epoch: Any = names["EpochState"]
     within = vars(sys.modules[epoch.__module__])
@@ -90,7 +90,7 @@ def methods(classes: list[type]) -> dict[str, Method]:
     """The methods of these by their names; later ones hide earlier ones."""
     found: dict[str, Method] = {}
     for kind in classes:
-        text = source(kind.__module__) if kind not in (object, Node) else None
+        text = source(kind.__module__) if kind not in (object, Actor) else None
         if text is None:
             continue
         for part in ast.parse("\n".join(text[1])).body:
@@ -136,7 +136,7 @@ def handlers(name: str, leased: bool = False) -> dict[str, list[dict[str, Any]]]
         return {}
     shown = run_by(methods(classes(algorithm)), algorithm.kinds)
     if leased:
-        kind: Any = algorithm.layer or Layer
+        kind: Any = LAYERS.get(algorithm.name, Layer)
         known, table = methods(layer_classes(algorithm)), routes(kind)
         handled = run_by(known, ())
         for message in KINDS:
@@ -183,7 +183,7 @@ def constants(name: str) -> dict[str, list[str]]:
         return {}
     found: dict[str, list[str]] = {}
     for kind in kinds:
-        text = source(kind.__module__) if kind not in (object, Node) else None
+        text = source(kind.__module__) if kind not in (object, Actor) else None
         if text is None:
             continue
         tree = ast.parse("\n".join(text[1]))

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from meshlock.algorithms.interface import Node
+from meshlock.algorithms.actor import Actor
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 from meshlock.simulate.rerun import Rerun
@@ -47,7 +47,7 @@ class Ran:
             return []
         kinds = classes(algorithm)
         kinds += layer_classes(algorithm) if "recovery" in self.index.setup else []
-        return [kind for kind in kinds if kind not in (object, Node)]
+        return [kind for kind in kinds if kind not in (object, Actor)]
 
     def step(self, step: int) -> list[dict[str, Any]]:
         """The methods that ran in this step, in the order of their calls, and which lines."""

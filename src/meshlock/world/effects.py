@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from meshlock.algorithms.interface import Effect, Enter, Keep, Lost, Message, Node
+from meshlock.algorithms.actor import Actor, Effect, Enter, Lost, Message, Save
 from meshlock.algorithms.subclassing import mypyc_attr
 
 
@@ -54,7 +54,7 @@ class Effects:
         self.sent: Kinds = {}  # messages, by class
 
     def done(
-        self, node: Node, event: str, cause: dict[str, Any], tokens: int, permits: int
+        self, node: Actor, event: str, cause: dict[str, Any], tokens: int, permits: int
     ) -> None:
         """A handler of this node has run: do in its order what it asks for. ``tokens`` and
         ``permits`` are what was there before and what the cause brought; all of it must be
@@ -75,7 +75,7 @@ class Effects:
                 self.carry(message)
             elif isinstance(effect, Enter):
                 permits -= self.admits(node, effect)
-            elif isinstance(effect, Keep):
+            elif isinstance(effect, Save):
                 self.keeps(node, effect)
             elif isinstance(effect, Lost):
                 self.takes_away(node, effect)
@@ -92,21 +92,21 @@ class Effects:
         """Put a message on its way."""
         raise NotImplementedError
 
-    def admits(self, node: Node, enter: Enter) -> int:
+    def admits(self, node: Actor, enter: Enter) -> int:
         """A client of this node has been let in. How many permits has it now?"""
         raise NotImplementedError
 
     def hands_over(self, message: Message) -> None:
         """A token or permits may leave with this message, which is carried next."""
 
-    def keeps(self, node: Node, keep: Keep) -> None:
+    def keeps(self, node: Actor, save: Save) -> None:
         """This is to be on the node's disk."""
 
-    def takes_away(self, node: Node, lost: Lost) -> None:
+    def takes_away(self, node: Actor, lost: Lost) -> None:
         """The lease of a client of this node has ended, and it has stopped."""
 
-    def unbalanced(self, node: Node, tokens: int, permits: int) -> None:
+    def unbalanced(self, node: Actor, tokens: int, permits: int) -> None:
         """What is missing after the handler; a number below 0 is of what is too much."""
 
-    def record(self, node: Node, event: str, cause: dict[str, Any]) -> None:
+    def record(self, node: Actor, event: str, cause: dict[str, Any]) -> None:
         """All effects of this step are carried out, and still in ``out``."""

@@ -1,7 +1,7 @@
 """Nodes under the recovery layer: their lives, clocks and disks, and their clients' leases.
 
 A node that has crashed keeps its place in ``nodes``; the program that runs it asks
-:attr:`LayeredNodes.up` before calling it. What its disk remembers is the last Keep.
+:attr:`LayeredNodes.up` before calling it. What its disk remembers is the record of the last Save.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from meshlock.algorithms.interface import Algorithm, Effect, Enter, Keep, Message, Node
+from meshlock.algorithms.actor import Actor, Algorithm, Effect, Enter, Message
 from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.recovery.layer import layer
 from meshlock.algorithms.recovery.messages import BEST_EFFORT, LINK, RELIABLE, carrier
@@ -89,12 +89,12 @@ class LayeredNodes:
         self.members = setup.members  # of the latest epoch whose token was seen
         self.out: list[Effect] = []
         self.layers = [layer(me, self.out, self.terms) for me in range(size)]
-        self.nodes: list[Node] = list(self.layers)
+        self.nodes: list[Actor] = list(self.layers)
         self.monitor = LeaseMonitor(permits, orderly=orderly(algorithm, options))
         self.promises = promises(algorithm, options, leased=True)
         self.up = [False] * size
         self.boots = [0] * size
-        self.disk: list[Keep | None] = [None] * size
+        self.disk: list[Any] = [None] * size
         self.last_fence = NO_FENCE  # of an entry
         self.ends: dict[int, float] = {}  # client: when its lease ends
         self.orphans: dict[int, SimulatedClient] = {}  # inside, although their node has crashed
@@ -246,12 +246,12 @@ class LayeredNodes:
 
     def by_link(self, message: Message) -> bool:
         """Does it go over the link to a neighbour, in order, and is lost when the link fails?"""
-        return carrier(message, self.terms.algorithm.changing_links) == LINK
+        return carrier(message, self.terms.algorithm.assumes.changing_links) == LINK
 
     def reliable(self, message: Message) -> bool:
         """Does it wait for a way to its receiver, in order, as long as both live?"""
-        return carrier(message, self.terms.algorithm.changing_links) == RELIABLE
+        return carrier(message, self.terms.algorithm.assumes.changing_links) == RELIABLE
 
     def ordered(self, message: Message) -> bool:
         """Does it keep its place behind others of its sender, and end with either end's life?"""
-        return carrier(message, self.terms.algorithm.changing_links) != BEST_EFFORT
+        return carrier(message, self.terms.algorithm.assumes.changing_links) != BEST_EFFORT

@@ -9,18 +9,20 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from meshlock.algorithms.clients import NOBODY, OneAtATime
-from meshlock.algorithms.interface import (
+from meshlock.algorithms.actor import (
     NIL,
+    Actor,
     Algorithm,
+    ChoosingActor,
     Effect,
     Enter,
-    Keep,
     Lost,
     Message,
     Network,
-    Node,
+    Save,
+    choices_of,
 )
+from meshlock.algorithms.clients import NOBODY, OneAtATime
 from meshlock.algorithms.registry import joined
 from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.properties.monitor import Monitor
@@ -77,10 +79,10 @@ class Steps(Effects):
         self.in_flight = 0  # messages
         self.observed = trace is not None or layered is not None
         self.lost: list[Message] = []  # sent in this step to where there is no way
-        self.many_clients = algorithm.many_clients or layered is not None
+        self.many_clients = algorithm.serves.many_clients or layered is not None
         self.present: dict[int, SimulatedClient] = {}  # by number, while they wait or hold
         self.turns: dict[int, OneAtATime] = {}  # node: its clients, if it serves one at a time
-        self.choosing = self.nodes[0].choices() > 1
+        self.choosing = choices_of(self.nodes[0]) > 1
         self.plain = not self.choosing and layered is None
         self.draw = Random(f"{seed}:choice").random
         self.choice = -1  # of the node whose turn it is, where there is a choice
@@ -283,13 +285,13 @@ class Steps(Effects):
 
     # -- the step ---------------------------------------------------------------------
 
-    def turn(self, me: int) -> Node:
+    def turn(self, me: int) -> Actor:
         """Node ``me`` is about to act: set its clock, draw what the algorithm leaves open."""
         node = self.nodes[me]
         if self.layered is not None:
             self.layered.set_clock(me, self.now)
         self.choice = -1
-        if self.choosing:
+        if self.choosing and isinstance(node, ChoosingActor):
             count = node.choices()
             if count > 1:
                 self.choice = self.chosen(me, count)
@@ -299,7 +301,7 @@ class Steps(Effects):
     def chosen(self, me: int, count: int) -> int:
         return int(self.draw() * count)
 
-    def record(self, node: Node, event: str, cause: dict[str, Any]) -> None:
+    def record(self, node: Actor, event: str, cause: dict[str, Any]) -> None:
         leased = None if self.layered is None else self.layered.judge(self.now, node.me)
         if self.trace is not None:
             self.trace.step(self.now, event, node, cause, self.out, self.choice, leased)
@@ -322,7 +324,7 @@ class Steps(Effects):
             ]
             self.monitor.lends(self.now, node, waiting)
 
-    def admits(self, node: Node, enter: Enter) -> int:
+    def admits(self, node: Actor, enter: Enter) -> int:
         client = self.present[enter.client]
         if self.layered is None:
             self.monitor.enters(self.now, client.node, client.want, client.rival)
@@ -332,22 +334,22 @@ class Steps(Effects):
         self.enters(node, client)
         return client.want
 
-    def keeps(self, node: Node, keep: Keep) -> None:
+    def keeps(self, node: Actor, save: Save) -> None:
         if self.layered is not None:
-            self.layered.disk[node.me] = keep
+            self.layered.disk[node.me] = save.record
 
-    def takes_away(self, node: Node, lost: Lost) -> None:
+    def takes_away(self, node: Actor, lost: Lost) -> None:
         if self.layered is not None:
             client = self.present.pop(lost.client)
             self.layered.leaves(self.now, client)
             self.loses(client)
 
-    def unbalanced(self, node: Node, tokens: int, permits: int) -> None:
+    def unbalanced(self, node: Actor, tokens: int, permits: int) -> None:
         self.monitor.balance(self.now, node.me, tokens, permits)
 
     # -- what a kind of run says --------------------------------------------------------
 
-    def enters(self, node: Node, client: SimulatedClient) -> None:
+    def enters(self, node: Actor, client: SimulatedClient) -> None:
         """A client has been let in."""
         raise NotImplementedError
 

@@ -22,7 +22,7 @@ import virtual
 
 import meshlock
 from meshlock import Node
-from meshlock.algorithms import interface
+from meshlock.algorithms import actor
 from meshlock.algorithms.direct import DirectNode
 from meshlock.live.links import stream
 from meshlock.live.links.link import LinkConnection
@@ -34,7 +34,7 @@ from waiting import eventually
 ROOT = f"{Path(meshlock.__file__).parent}/"
 PAGE = Path(__file__).parents[3] / "docs" / "how-it-works" / "architecture.md"
 MOMENTS: list[Any] = [
-    interface.Node.send,
+    actor.Actor.send,
     Shape.pack,
     stream.pack_carry,
     LinkConnection.flush,

@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from meshlock.algorithms.interface import Effect, Enter, Message, Node
+from meshlock.algorithms.actor import Actor, Effect, Enter, Message
 from meshlock.algorithms.registry import find, settle
 
 
@@ -32,10 +32,10 @@ class World:
         self.permits = permits
         self.out: list[Effect] = []
         entry = find("jiang")
-        assert entry.join is not None
+        assert entry.newcomers.join is not None
         chosen = settle(entry, options)
-        self.nodes: list[Node] = [
-            entry.join(me, me == 0, permits, chosen, self.out) for me in range(size)
+        self.nodes: list[Actor] = [
+            entry.newcomers.join(me, me == 0, permits, chosen, self.out) for me in range(size)
         ]
         self.wires = {(i, j): Wire() for i in range(size) for j in range(size) if i != j}
         self.sees: set[tuple[int, int]] = set()  # (i, j): i believes its link to j to be up
@@ -52,7 +52,7 @@ class World:
 
     # -- steps ---------------------------------------------------------------------------
 
-    def carry_out(self, node: Node) -> None:
+    def carry_out(self, node: Actor) -> None:
         effects, self.out[:] = list(self.out), []
         for effect in effects:
             if isinstance(effect, Enter):

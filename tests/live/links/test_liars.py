@@ -20,7 +20,7 @@ from strangers import Stranger, content, lines
 
 from meshlock import Node, Refused
 from meshlock.algorithms import direct
-from meshlock.algorithms.interface import Message
+from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import (
     Accepted,

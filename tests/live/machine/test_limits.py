@@ -307,7 +307,7 @@ def test_a_time_under_way_can_always_be_written_down() -> None:
 
 def test_every_field_of_every_algorithm_that_live_nodes_run_is_declared() -> None:
     for name, algorithm in ALGORITHMS.items():
-        if algorithm.join is not None or not algorithm.changing_links:
+        if algorithm.newcomers.join is not None or not algorithm.assumes.changing_links:
             own = {kind.kind for kind in algorithm.kinds}
             assert set(shapes(algorithm, members=False)) == own, name
             assert not own & {kind.kind for kind in KINDS}, name

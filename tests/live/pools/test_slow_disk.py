@@ -15,7 +15,8 @@ import virtual
 from virtual import Network
 
 import meshlock
-from meshlock.algorithms.interface import Enter, Keep, Lost
+from meshlock.algorithms.actor import Enter, Lost, Save
+from meshlock.algorithms.recovery.records import Durable
 from meshlock.live.machine import clock
 from meshlock.live.pools.grants import Pool
 from ports import free_ports
@@ -109,7 +110,7 @@ def test_a_lease_that_ends_before_its_client_may_hear_of_it_is_never_used(tmp_pa
         pools[1].carry_out("withdraw", {})
         network.disk = lambda: 4.0
         for effect in (
-            Keep(node.member.promised, node.member.config),
+            Save(Durable(node.member.promised, node.member.config)),
             Enter(number, 7, 1),
             Lost(number, 7),
         ):

@@ -6,8 +6,9 @@ from difflib import unified_diff
 from functools import cached_property
 from typing import Any
 
-from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.actor import Algorithm, Newcomers
 from meshlock.algorithms.mutants.patches import PACKAGE, Patched, applied, text_of
+from meshlock.algorithms.recovery.layer import LAYERS
 from meshlock.algorithms.registry import MODULES, find
 
 
@@ -56,13 +57,17 @@ class Mutant:
         (home,) = [module for module in MODULES if self.origin in module.ALGORITHMS]
         entries: list[Algorithm] = patched.module(home.__name__, "ALGORITHMS").ALGORITHMS
         (found,) = [entry for entry in entries if entry.name == self.origin.name]
-        found.name = self.name
-        found.title = f"{self.origin.title}; mistake: {self.mistake}"
         if self.in_recovery:
-            found.layer = patched.module(f"{PACKAGE}.recovery.layer").Layer
+            LAYERS[self.name] = patched.module(f"{PACKAGE}.recovery.layer").Layer
         else:
-            found.join = found.late = None
-        return found
+            found = found._replace(newcomers=Newcomers())
+        title = f"{self.origin.title}; mistake: {self.mistake}"
+        return found._replace(name=self.name, title=title)
+
+    @property
+    def layer(self) -> type:
+        """A mutant of recovery: what is around the nodes of its algorithm."""
+        return LAYERS[self.algorithm.name]
 
     def diff(self) -> str:
         """What the patch changes, for people."""

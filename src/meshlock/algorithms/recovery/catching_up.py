@@ -6,7 +6,7 @@ promise, a lease or the token, and a node that answers with the first ledger ren
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import NIL
+from meshlock.algorithms.actor import NIL
 from meshlock.algorithms.recovery.member import PoolMember
 from meshlock.algorithms.recovery.messages import AskLedger, Copy, Hello, Renew, Suggest, Voteless
 from meshlock.algorithms.recovery.records import (

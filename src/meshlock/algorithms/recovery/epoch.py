@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from meshlock.algorithms.interface import NIL, Frozen, Message, Node
+from meshlock.algorithms.actor import NIL, Actor, Frozen, Message, OpenActor, choices_of
 from meshlock.algorithms.recovery.catching_up import CatchingUp
 from meshlock.algorithms.recovery.freezing import Declared, by_key, special, unordered
 from meshlock.algorithms.recovery.gate import GATE_VARIABLES, Gate, frozen_effect, thawed_effect
@@ -65,12 +65,12 @@ class EpochState:
         self.news = news
         self.notes = notes
         self.terms = terms
-        self.many_clients = terms.algorithm.many_clients
+        self.many_clients = terms.algorithm.serves.many_clients
         self.inside = Inside(member.me, terms.algorithm, terms.options)
         self.loans = Loans(member, notes)
         self.keeper = TokenKeeper(member, self.inside, self.loans, notes)
         self.gate = Gate(clients, self.keeper)
-        self.inner: Node | None = None  # None: we take no part
+        self.inner: Actor | None = None  # None: we take no part
         self.chooses = False  # does it leave anything to choose?
         self.serving = NIL  # of an algorithm that takes one client at a time
         # at the founder: clients inside, and their permits, that stand for entries of the ledger
@@ -80,7 +80,7 @@ class EpochState:
         self.early = early  # messages for a node inside that is not there yet
         self.linked: set[int] = set()  # neighbours that the node inside knows
         self.thawed_for: FirstLedger | None = None  # a node inside that can be used again
-        self.thawed: Node | None = None
+        self.thawed: Actor | None = None
 
     def active(self) -> bool:
         """May the node inside be called? Not after a promise (rule 7)."""
@@ -144,7 +144,7 @@ class EpochState:
             assert self.inner is not None
             changed = self.inner.change_priority(client, want, priority)
             self.carry_out()
-            if not changed and self.terms.algorithm.priorities and not self.many_clients:
+            if not changed and self.terms.algorithm.serves.priorities and not self.many_clients:
                 return False
             # Else it was let in inside, or priorities count only here: if it has to ask anew.
         if client in self.clients.waiting:  # else it was let in
@@ -196,7 +196,7 @@ class EpochState:
 
     def count_lent(self, anew: bool = False) -> None:
         """Rule 17: the token does not leave while a grant may be under way."""
-        if (self.loans.changed or anew) and self.inner is not None:
+        if (self.loans.changed or anew) and isinstance(self.inner, OpenActor):
             self.inner.unacknowledged(len(self.loans.lent) + self.gate.withheld_loans())
         self.loans.changed = False
 
@@ -260,7 +260,7 @@ class EpochState:
     def take_part(self, first: FirstLedger, holder: int, hop: int, number: int = NIL) -> None:
         """Rule 2."""
         self.inner = self.inside.node(first, holder, hop, number)
-        self.chooses = self.inner.choices() > 1
+        self.chooses = choices_of(self.inner) > 1
         proposal = self.member.proposal
         if proposal is not None and proposal.epoch == first.epoch:
             for entry in (*proposal.kept, *proposal.lapsing):
@@ -377,6 +377,10 @@ class EpochState:
 
     # -- nodes that come and go --------------------------------------------------------------------
 
+    def open_inner(self) -> OpenActor | None:
+        """The node inside, if it may be called and is of an algorithm whose nodes come and go."""
+        return self.inner if isinstance(self.inner, OpenActor) and self.active() else None
+
     def learn(self, holder: int, epoch: Epoch, hop: int) -> None:
         """That node has the token, or will have it."""
         member, holding = self.member, self.member.holding
@@ -392,22 +396,21 @@ class EpochState:
             self.tell_holder()
 
     def receive_ask(self, ask: AskLedger) -> None:
-        number = self.inner.number_of(ask.node) if self.inner is not None else NIL
+        number = self.inner.number_of(ask.node) if isinstance(self.inner, OpenActor) else NIL
         self.news.receive_ask(ask, number)
 
     def tell_holder(self) -> None:
         """An algorithm that is open may go by what renewals say."""
-        holding = self.member.holding
-        if self.terms.open and self.active() and holding.holder_hop > MINTING:
-            assert self.inner is not None
-            self.inner.holder_is(holding.holder, holding.holder_hop)
+        inner, holding = self.open_inner(), self.member.holding
+        if inner is not None and holding.holder_hop > MINTING:
+            inner.holder_is(holding.holder, holding.holder_hop)
 
     def forget(self, node: int) -> bool:
         """It cannot be reached. True if it had asked for something here."""
-        if not self.terms.open or not self.active():
+        inner = self.open_inner()
+        if inner is None:
             return False
-        assert self.inner is not None
-        asked = self.inner.forget(node)
+        asked = inner.forget(node)
         self.carry_out()
         return asked
 
@@ -417,9 +420,9 @@ class EpochState:
             self.ask_again()
 
     def ask_again(self) -> None:
-        if self.terms.open and self.active():
-            assert self.inner is not None
-            self.inner.ask_again()
+        inner = self.open_inner()
+        if inner is not None:
+            inner.ask_again()
             self.carry_out()
 
     # -- links -------------------------------------------------------------------------------------

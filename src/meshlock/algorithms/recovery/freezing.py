@@ -10,7 +10,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from meshlock.algorithms.interface import Frozen
+from meshlock.algorithms.actor import Frozen
 
 PLAIN, BY_KEY, UNORDERED, DEADLINE, SPECIAL = range(5)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from meshlock.algorithms.interface import NIL, Effect, Enter, Frozen, Message
+from meshlock.algorithms.actor import NIL, Effect, Enter, Frozen, Message
 from meshlock.algorithms.recovery.freezing import Declared, by_key, special
 from meshlock.algorithms.recovery.holding import Grant, HeldToken
 from meshlock.algorithms.recovery.inside import Inside

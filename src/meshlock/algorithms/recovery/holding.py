@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from meshlock.algorithms.interface import NIL, Frozen, Message
+from meshlock.algorithms.actor import NIL, Frozen, Message
 from meshlock.algorithms.recovery.freezing import Declared, special
 from meshlock.algorithms.recovery.records import (
     GRANTS,

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import cast
 
-from meshlock.algorithms.interface import (
+from meshlock.algorithms.actor import (
     NIL,
+    Actor,
     Algorithm,
     Effect,
     Frozen,
     Message,
     Network,
-    Node,
 )
 from meshlock.algorithms.recovery.records import FirstLedger, Participant
 from meshlock.errors import Refused
@@ -26,18 +26,18 @@ from meshlock.errors import Refused
 
 def refuse_without_token(algorithm: Algorithm) -> None:
     """Raise ``Refused`` unless a new epoch can begin with new nodes of this algorithm."""
-    if not algorithm.token:
+    if not algorithm.serves.token:
         raise Refused(
             f"{algorithm.name} has no token that recovery could replace: run it without recovery, "
             f"or use a token algorithm such as jiang."
         )
-    if algorithm.restless:
+    if algorithm.serves.restless:
         raise Refused(
             f"The token of {algorithm.name} never rests, so recovery cannot detect "
             "its loss: run it without recovery, or use a token algorithm such as "
             "jiang."
         )
-    if algorithm.changing_links and algorithm.join is None:
+    if algorithm.assumes.changing_links and algorithm.newcomers.join is None:
         raise Refused(
             f"Nodes of {algorithm.name} cannot join one by one, which a new epoch "
             "needs: run it without recovery, or use jiang."
@@ -90,18 +90,20 @@ class Inside:
         self.places: dict[int, int] = {}  # ... and the same, the other way round
         self.boots: dict[int, int] = {}
 
-    def node(self, first: FirstLedger, holder: int, hop: int, number: int = NIL) -> Node:
+    def node(self, first: FirstLedger, holder: int, hop: int, number: int = NIL) -> Actor:
         """A new one for the epoch that begins so; the token's move number ``hop`` was to
         ``holder``, which knows of a former life's request of that number."""
         self.out.clear()
         algorithm, permits = self.algorithm, first.config.permits
-        if algorithm.changing_links:
-            assert algorithm.join is not None
+        if algorithm.assumes.changing_links:
+            assert algorithm.newcomers.join is not None
             founder = first.epoch.proposer == self.me
-            return algorithm.join(self.me, founder, permits, self.options, self.out)
+            return algorithm.newcomers.join(self.me, founder, permits, self.options, self.out)
         self.take_places(first.participants)
-        if algorithm.late is not None:
-            return algorithm.late(self.me, holder, hop, number, permits, self.options, self.out)
+        if algorithm.newcomers.late is not None:
+            return algorithm.newcomers.late(
+                self.me, holder, hop, number, permits, self.options, self.out
+            )
         network = Participants(first.participants)
         nodes = algorithm.make(network, permits, self.options, self.out)
         return nodes[self.places[self.me]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from meshlock.algorithms.interface import NIL, Frozen, Message
+from meshlock.algorithms.actor import NIL, Frozen, Message
 from meshlock.algorithms.recovery.freezing import Declared, by_key, special, unordered
 from meshlock.algorithms.recovery.holding import HeldToken
 from meshlock.algorithms.recovery.inside import Inside

@@ -72,7 +72,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from meshlock.algorithms.interface import Conflict, Effect, Frozen, Keep, Lost, Message, Node
+from meshlock.algorithms.actor import (
+    ChoosingActor,
+    Effect,
+    Frozen,
+    Lost,
+    Message,
+    choices_of,
+)
 from meshlock.algorithms.recovery.catching_up import CatchingUp
 from meshlock.algorithms.recovery.epoch import VARIABLES_OF_EPOCH, EpochState
 from meshlock.algorithms.recovery.holding import HOLDING_VARIABLES, HeldToken
@@ -81,6 +88,7 @@ from meshlock.algorithms.recovery.messages import (
     Accepted,
     AskLedger,
     Confirm,
+    Conflict,
     Copy,
     Forgotten,
     Hello,
@@ -103,6 +111,7 @@ from meshlock.algorithms.recovery.records import (
     NEVER,
     NO_EPOCH,
     Change,
+    Durable,
     FirstLedger,
     TokenState,
     fence_number,
@@ -115,13 +124,13 @@ from meshlock.algorithms.subclassing import mypyc_attr
 
 def layer(me: int, out: list[Effect], terms: Terms) -> Layer:
     """A node of this pool; with a mistake, if its algorithm is a mutant of recovery."""
-    made = (terms.algorithm.layer or Layer)(me, out, terms)
+    made = (LAYERS.get(terms.algorithm.name, Layer))(me, out, terms)
     assert isinstance(made, Layer)
     return made
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Layer(Node):
+class Layer(ChoosingActor):
     """A node whose permits are under leases, so that it may crash: it needs a clock and a disk.
 
     The runner sets ``now`` to the node's own clock before every call, a whole number in any unit,
@@ -177,7 +186,7 @@ class Layer(Node):
 
     # -- a life begins -----------------------------------------------------------------------------
 
-    def restart(self, boot: int, kept: Keep | None, floor: int = 0) -> None:
+    def restart(self, boot: int, kept: Durable | None, floor: int = 0) -> None:
         """A life begins, the first or another: ``boot`` is a number this node never had before,
         ``kept`` what its disk remembers. ``floor``: no epoch's number may be below it; the wall
         clock, for a node without a disk."""
@@ -411,11 +420,12 @@ class Layer(Node):
         self.timers.autopilot.offers = {}
 
     def choices(self) -> int:
-        return self.epoch.inner.choices() if self.epoch.inner is not None else 1
+        inner = self.epoch.inner
+        return choices_of(inner) if inner is not None else 1
 
     def choose(self, choice: int) -> None:
         inner = self.epoch.inner
-        if inner is not None and choice < inner.choices():
+        if isinstance(inner, ChoosingActor) and choice < inner.choices():
             inner.choose(choice)
 
     def tokens(self) -> int:
@@ -437,6 +447,9 @@ class Layer(Node):
         age = waiting[client][2] if client in waiting else 0
         return max(age, inner.waited(client, grants) if inner is not None else 0)
 
+
+LAYERS: Final[dict[str, type]] = {}
+"""Of mutants of recovery, by their names."""
 
 VARIABLES = (
     *MEMBER_VARIABLES.names,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from meshlock.algorithms.interface import Frozen
+from meshlock.algorithms.actor import Frozen
 from meshlock.algorithms.recovery.freezing import Declared, special
 from meshlock.algorithms.recovery.member import PoolMember
 from meshlock.algorithms.recovery.messages import Received

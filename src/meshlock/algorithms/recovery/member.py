@@ -13,7 +13,7 @@ a later one.
 here             meaning
 ===============  ===========================================================================
 boot             a number that this node never had before, drawn at every start
-promised         the highest epoch promised or answered; *durable*: see Keep
+promised         the highest epoch promised or answered; *durable*: see Durable
 config           of the latest epoch adopted: members, permits (k), lease; *durable*
 answered         the highest epoch for which this member has answered a renewal
 adopted, first   the epoch whose ledger we have seen, and that ledger, as it was at first
@@ -26,11 +26,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from meshlock.algorithms.interface import NIL, Conflict, Effect, Frozen, Keep, Message
+from meshlock.algorithms.actor import NIL, Effect, Frozen, Message, Save
 from meshlock.algorithms.recovery.freezing import Declared, by_key, deadline, special, unordered
 from meshlock.algorithms.recovery.holding import Grant, HeldToken, TokenHolding
 from meshlock.algorithms.recovery.messages import (
     Confirm,
+    Conflict,
     Higher,
     Ledger,
     Promise,
@@ -47,6 +48,7 @@ from meshlock.algorithms.recovery.records import (
     NO_EPOCH,
     Change,
     Config,
+    Durable,
     Entry,
     Epoch,
     Fence,
@@ -114,7 +116,7 @@ class PoolMember:
 
     # -- a life begins -----------------------------------------------------------------------------
 
-    def restart(self, boot: int, kept: Keep | None, floor: int) -> None:
+    def restart(self, boot: int, kept: Durable | None, floor: int) -> None:
         """``kept`` is what the disk remembers."""
         self.boot = boot
         self.floor = floor
@@ -377,7 +379,7 @@ class PoolMember:
         config = self.config
         if self.forgot:
             config = config._replace(epoch=NO_EPOCH, members=())
-        self.out.append(Keep(self.promised, config))
+        self.out.append(Save(Durable(self.promised, config)))
 
     def rests_on_disk(self, message: Message, on_disk: Epoch) -> bool:
         """Must it wait while the disk has not taken our latest promise, but that one?

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import Message
+from meshlock.algorithms.actor import Effect, Message
 from meshlock.algorithms.recovery.records import (
     Config,
     Entry,
@@ -216,6 +216,14 @@ class Returned(Message):
         super().__init__(receiver)
         self.epoch = epoch
         self.fences = fences
+
+
+class Conflict(Effect):
+    """That node has a conflicting configuration: the two ignore each other until they agree."""
+
+    def __init__(self, node: int, config: Config) -> None:
+        self.node = node
+        self.config = config
 
 
 LINK, RELIABLE, BEST_EFFORT = range(3)

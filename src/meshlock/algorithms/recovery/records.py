@@ -50,6 +50,14 @@ class Config(NamedTuple):
     names: tuple[str, ...] = ()
 
 
+class Durable(NamedTuple):
+    """What a node must not forget: the highest epoch that it promised or answered, and what the
+    latest that it adopted goes by."""
+
+    promised: Epoch
+    config: Config
+
+
 class Change(NamedTuple):
     """What an epoch does differently from the one before, one thing at a time: a node becomes a
     member, or a member none, or there are so many permits, or permits of these names."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.actor import Algorithm
 from meshlock.algorithms.recovery.records import Entry
 from meshlock.algorithms.steps import units
 
@@ -57,8 +57,8 @@ class Terms:
         self.names = names
         # The algorithm inside: is it for fixed networks, whose messages are routed and never lost?
         # Then: may nodes come and go, or is it for those with whom an epoch began, by their places?
-        self.fixed = not algorithm.changing_links
-        self.open = self.fixed and algorithm.late is not None
+        self.fixed = not algorithm.assumes.changing_links
+        self.open = self.fixed and algorithm.newcomers.late is not None
         self.closed = self.fixed and not self.open
         # Does the token move on after so few grants that a checker sees it? Then acknowledgements
         # are state: else no handler reads them.

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from meshlock.algorithms.interface import NIL
+from meshlock.algorithms.actor import NIL
 from meshlock.algorithms.recovery.autopilot import Autopilot
 from meshlock.algorithms.recovery.epoch import EpochState
 from meshlock.algorithms.recovery.messages import Forgotten

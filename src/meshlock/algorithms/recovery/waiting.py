@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from meshlock.algorithms.actor import Actor, Frozen
 from meshlock.algorithms.clients import ClientQueue
-from meshlock.algorithms.interface import Frozen, Node
 from meshlock.algorithms.subclassing import mypyc_attr
 
 Waiting = tuple[int, int, int, int]
@@ -31,7 +31,7 @@ class WaitingClients:
         self.line = ClientQueue(units)  # whom an algorithm serves that takes one at a time
         self.arrivals = 0
         self.unasked = ClientQueue(units)
-        self.outgoing: Node | None = None  # the node inside before, which knows their ages ...
+        self.outgoing: Actor | None = None  # the node inside before, which knows their ages ...
         self.outgoing_grants = 0  # ... if so many grants were made
 
     def add(self, client: int, want: int, priority: int, age: int) -> None:
@@ -52,7 +52,7 @@ class WaitingClients:
 
     # -- from one epoch to the next ----------------------------------------------------------------
 
-    def epoch_ends(self, inner: Node | None, grants: int) -> None:
+    def epoch_ends(self, inner: Actor | None, grants: int) -> None:
         """All will ask anew, with the age that they have then."""
         for client in self.unasked.clients():
             self.keep_age(client)

@@ -14,17 +14,9 @@ from random import randrange
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from meshlock.algorithms.actor import Actor, Algorithm, ChoosingActor, Effect, Enter, Lost, Message
 from meshlock.algorithms.clients import ClientQueue
-from meshlock.algorithms.interface import (
-    Algorithm,
-    Conflict,
-    Effect,
-    Enter,
-    Lost,
-    Message,
-    Node,
-)
-from meshlock.algorithms.recovery.messages import LINK, RELIABLE, carrier
+from meshlock.algorithms.recovery.messages import LINK, RELIABLE, Conflict, carrier
 from meshlock.algorithms.recovery.records import Seal, new
 from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.live.links.frames import BadFrame, Carry, Content, RoutedFrame
@@ -60,7 +52,7 @@ class Adapter:
         self.peers: Peers
 
         self.out: list[Effect] = []
-        self.core: Node | None = None
+        self.core: Actor | None = None
         self.members: Members | None = None  # None: a pool without recovery
         self.algorithm: Algorithm | None = None
         self.shapes: dict[str, Shape] = {}
@@ -211,13 +203,13 @@ class Adapter:
 
     # -- one step: call a handler, carry out its effects, write the trace --------------
 
-    def before(self) -> Node:
+    def before(self) -> Actor:
         """The node, ready to be called, and knowing of everything that clients did before."""
         if self.released:
             self.settle()
         return self.ready_node()
 
-    def ready_node(self) -> Node:
+    def ready_node(self) -> Actor:
         """It knows the time, and its choice is made."""
         core, members = self.core, self.members
         assert core is not None
@@ -225,7 +217,7 @@ class Adapter:
         if members is not None:
             members.set_time()
             chooses = members.node.epoch.chooses
-        if chooses:
+        if chooses and isinstance(core, ChoosingActor):
             core.choose(randrange(core.choices()))
         return core
 

@@ -10,9 +10,9 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from meshlock.algorithms.interface import Effect, Enter, Keep, Lost, Message
+from meshlock.algorithms.actor import Effect, Enter, Lost, Message, Save
 from meshlock.algorithms.recovery.messages import Hello
-from meshlock.algorithms.recovery.records import NO_EPOCH
+from meshlock.algorithms.recovery.records import NO_EPOCH, Durable
 from meshlock.live.pools.fields import Config, Epoch
 from meshlock.live.pools.promises import Promised, Promises
 
@@ -70,16 +70,16 @@ class Disk:
         """What can be done at once."""
         if not self.is_behind():
             for effect in effects:
-                if isinstance(effect, Keep):
+                if isinstance(effect, Save):
                     break
             else:
                 return effects
         if self.promises is None:
-            return [effect for effect in effects if not isinstance(effect, Keep)]
+            return [effect for effect in effects if not isinstance(effect, Save)]
         at_once: list[Effect] = []
         for effect in effects:
-            if isinstance(effect, Keep):
-                self.unsaved = self.record(effect)
+            if isinstance(effect, Save):
+                self.unsaved = self.recorded(effect.record)
             elif not self.is_behind() or self.may_pass(effect):
                 at_once.append(effect)
                 if isinstance(effect, Lost):
@@ -90,9 +90,10 @@ class Disk:
             self.write_next()
         return at_once
 
-    def record(self, keep: Keep) -> Promised:
-        names = {number: self.members.name(number) for number in keep.config.members}
-        epoch, config = Epoch(*keep.promised), keep.config
+    def recorded(self, kept: object) -> Promised:
+        assert isinstance(kept, Durable)
+        names = {number: self.members.name(number) for number in kept.config.members}
+        epoch, config = Epoch(*kept.promised), kept.config
         config = Config(Epoch(*config.epoch), *config[1:])
         return Promised(epoch, config, names, self.members.configuration)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from meshlock.algorithms.interface import NIL
+from meshlock.algorithms.actor import NIL
 from meshlock.live.links.frames import UNREADABLE, BadFrame, Content
 from meshlock.live.machine.limits import Count, Share, Urgency, Word
 from meshlock.live.pools.views import towards

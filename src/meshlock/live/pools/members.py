@@ -14,10 +14,10 @@ from random import random
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from meshlock.algorithms.interface import NIL, Algorithm, Conflict, Keep, Message
+from meshlock.algorithms.actor import NIL, Algorithm, Message
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.messages import Suggest
-from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch, majority
+from meshlock.algorithms.recovery.messages import Conflict, Suggest
+from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Durable, Epoch, majority
 from meshlock.algorithms.recovery.terms import Rules, Terms
 from meshlock.algorithms.steps import in_grants
 from meshlock.errors import Refused
@@ -102,7 +102,7 @@ class Members:
         else:
             for name in remembered.names.values():
                 self.pool.meet(name)
-            kept = Keep(remembered.promised, remembered.config)
+            kept = Durable(remembered.promised, remembered.config)
             self.node.restart(self.mesh.boot, kept)
 
     # -- time --------------------------------------------------------------------------

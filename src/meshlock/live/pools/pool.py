@@ -12,6 +12,7 @@ from logging import ERROR, WARNING
 from time import monotonic
 from typing import Any
 
+from meshlock.algorithms.actor import choices_of
 from meshlock.algorithms.registry import find, refuse_impossible
 from meshlock.algorithms.steps import step
 from meshlock.errors import NodeClosed, NoSuchPool, NotInTime, Refused
@@ -271,7 +272,7 @@ class LocalPool(Adapter, Source):
     async def refusal(self, want: int, counts: int) -> str:
         """Why so many permits cannot be had at once, as far as is known; else the empty text."""
         algorithm = self.algorithm
-        if algorithm is None or not algorithm.token or algorithm.restless:
+        if algorithm is None or not algorithm.serves.token or algorithm.serves.restless:
             return ""  # there is no place where one could ask
         seen = self.holder_query.here()
         refuses = self.members.disk.refuses() if self.members is not None else ""
@@ -535,12 +536,12 @@ class LocalPool(Adapter, Source):
         self.identity = configuration.identity
         self.founding = founding
         self.shapes = shapes(algorithm, self.members is not None)
-        self.reliable = not algorithm.changing_links
-        self.many_clients = algorithm.many_clients or self.members is not None
-        self.chooses = self.core.choices() > 1
+        self.reliable = not algorithm.assumes.changing_links
+        self.many_clients = algorithm.serves.many_clients or self.members is not None
+        self.chooses = choices_of(self.core) > 1
         if self.recording is not None:
             self.recording.begin(self, configuration, algorithm, self.core)
-        if algorithm.restless:
+        if algorithm.serves.restless:
             self.core.start()
             self.carry_out("start", {})
         elif self.members is not None:
@@ -548,7 +549,7 @@ class LocalPool(Adapter, Source):
         if opened:
             self.ready.set()
         self.since = monotonic()
-        if self.watching is None and algorithm.token and not configuration.lease:
+        if self.watching is None and algorithm.serves.token and not configuration.lease:
             self.watch_token()
         self.peers.begin()
         if before is not None:

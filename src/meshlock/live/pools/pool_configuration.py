@@ -27,7 +27,7 @@ from typing import Annotated
 
 import msgspec
 
-from meshlock.algorithms.interface import Algorithm, Effect, Node
+from meshlock.algorithms.actor import Actor, Algorithm, Effect
 from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.recovery.records import FENCE_BITS
 from meshlock.algorithms.registry import find, refuse_impossible, settle
@@ -134,7 +134,7 @@ def founded(
     if permits is None:
         raise Refused(f"The pool {pool} has no number of permits: set permits at its founder.")
     everybody = [founder, *[name for name in nodes if name != founder]]
-    if entry.changing_links:
+    if entry.assumes.changing_links:
         complete, pairs = False, []
     else:
         pairs = fixed_links(entry, everybody, links)
@@ -145,7 +145,7 @@ def founded(
         want=1,
         complete=complete,
         fifo=True,
-        changing=entry.changing_links,
+        changing=entry.assumes.changing_links,
     )
     return PoolConfiguration(
         pool,
@@ -154,7 +154,7 @@ def founded(
         permits,
         founder,
         secrets.randbits(48),
-        () if entry.changing_links else tuple(everybody),
+        () if entry.assumes.changing_links else tuple(everybody),
         tuple(pairs),
         fences=first_fence(),
     )
@@ -315,7 +315,7 @@ def fixed_links(
     return pairs
 
 
-def made(configuration: PoolConfiguration, me: str, founding: bool, out: list[Effect]) -> Node:
+def made(configuration: PoolConfiguration, me: str, founding: bool, out: list[Effect]) -> Actor:
     """This node's part in a pool without recovery. The token is made at the founding and never
     again: a founder that restarts comes back as anybody else."""
     entry = find(configuration.algorithm)
@@ -330,6 +330,6 @@ def made(configuration: PoolConfiguration, me: str, founding: bool, out: list[Ef
             )
         network = Graph(len(configuration.members), configuration.links)
         return entry.make(network, permits, options, out)[number]
-    if entry.join is None:
+    if entry.newcomers.join is None:
         raise Refused(f"{entry.name} cannot be joined by live nodes: use jiang.")
-    return entry.join(number, founding, permits, options, out)
+    return entry.newcomers.join(number, founding, permits, options, out)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import msgspec
 
-from meshlock.algorithms.interface import (
+from meshlock.algorithms.actor import (
     NIL,
+    Actor,
     Algorithm,
     Effect,
     Enter,
     Lost,
     Message,
-    Node,
 )
 from meshlock.algorithms.recovery.records import fence_number
 from meshlock.live.machine import clock
@@ -112,7 +112,7 @@ class Recording:
     # -- lines -------------------------------------------------------------------------
 
     def begin(
-        self, pool: LocalPool, configuration: PoolConfiguration, algorithm: Algorithm, core: Node
+        self, pool: LocalPool, configuration: PoolConfiguration, algorithm: Algorithm, core: Actor
     ) -> None:
         """A pool with members outlives its nodes, so a life is added to those before it. Only
         clients and links are written of, and grants to clients of other nodes, not the token and

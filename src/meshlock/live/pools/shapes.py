@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from meshlock.algorithms.interface import Algorithm, Message
+from meshlock.algorithms.actor import Algorithm, Message
 from meshlock.algorithms.recovery.messages import KINDS
 from meshlock.algorithms.recovery.records import Seal
 from meshlock.errors import Refused

@@ -27,7 +27,7 @@ from __future__ import annotations
 from time import time
 from typing import TYPE_CHECKING, TypeVar
 
-from meshlock.algorithms.interface import Message
+from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.loans import arrives_until
 from meshlock.algorithms.recovery.messages import (
     Accepted,

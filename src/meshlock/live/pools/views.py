@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec.structs import replace
 
-from meshlock.algorithms.interface import Message
+from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.records import fence_number
 from meshlock.live.links.frames import UNREADABLE, Carry, Content, RoutedFrame
 from meshlock.live.machine import labels

@@ -6,14 +6,14 @@ A link that fails first settles what is on it:
   the link is delivered then, in the order in which it was sent, and so is what
   these deliveries send over the same link;
 - *return*: what carries a token or permits comes back to its sender
-  (:meth:`~meshlock.algorithms.interface.Node.undelivered`), the rest is lost.
+  (:meth:`~meshlock.algorithms.actor.Actor.undelivered`), the rest is lost.
 
 Then both ends learn of it.
 """
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import Message
+from meshlock.algorithms.actor import Message
 from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.run_setup import RunSetup
 

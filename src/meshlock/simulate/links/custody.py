@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from random import Random
 
-from meshlock.algorithms.interface import Message
+from meshlock.algorithms.actor import Message
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.run_setup import RunSetup

@@ -14,7 +14,7 @@ Which one is said by :class:`~meshlock.world.lives.LayeredNodes`.
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import Message
+from meshlock.algorithms.actor import Message
 from meshlock.properties.paths import labelled
 from meshlock.simulate.engine import ArrivalOrder
 from meshlock.simulate.link_changes import MobileSimulation

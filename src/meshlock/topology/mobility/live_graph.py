@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from meshlock.algorithms.interface import NIL
+from meshlock.algorithms.actor import NIL
 from meshlock.topology.graphs import Topology
 
 
