@@ -5,7 +5,7 @@ clock. It touches neither the member that made it nor the node inside.
 
 The members that count, and the permits, are those of the latest epoch that any report knows. *top*
 is the highest epoch that may live. A token is usable if it is of that epoch and its holder
-surrendered it, or if its sender reported it and its receiver vouches never to accept it. Durable are
+surrendered it, or if its sender reported it and its receiver vouches never to accept it. Kept are
 grants that were reported and that its ledger names, or without it those of nodes of that epoch.
 What else the ledger names lapses, unless its own node says that it is over.
 """
