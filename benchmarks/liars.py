@@ -19,10 +19,10 @@ from typing import Any
 
 from meshlock import Node
 from meshlock.live.links.certificates import Authority
-from meshlock.live.links.frames import VERSION, Carry, Content, HelloFrame
+from meshlock.live.links.frames import VERSION, Carry, Content, HelloFrame, pack
+from meshlock.live.links.link import Splitter
 from meshlock.live.links.mesh import split
 from meshlock.live.links.security import by_certificate
-from meshlock.live.links.stream import Splitter, pack
 
 MESSAGES, BURST, ROUNDS = 2000, 50, 5
 CONTENT = Content("inbox", 0, "ANYTHING", b"x" * 100)

@@ -28,8 +28,7 @@ import sys
 import time
 
 from meshlock import Node
-from meshlock.live.links.frames import VERSION, HelloFrame
-from meshlock.live.links.stream import pack
+from meshlock.live.links.frames import VERSION, HelloFrame, pack
 from meshlock.live.machine.loop import run
 
 SECRET = "a secret for one benchmark run"

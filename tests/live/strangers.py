@@ -20,11 +20,12 @@ from meshlock.live.links.frames import (
     HelloFrame,
     Here,
     RoutedFrame,
+    pack,
     sealed,
 )
+from meshlock.live.links.link import Splitter
 from meshlock.live.links.mesh import split
 from meshlock.live.links.security import Security
-from meshlock.live.links.stream import Splitter, pack
 
 
 class Stranger:

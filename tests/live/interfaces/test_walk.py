@@ -24,8 +24,8 @@ import meshlock
 from meshlock import Node
 from meshlock.algorithms import actor
 from meshlock.algorithms.direct import DirectNode
-from meshlock.live.links import stream
-from meshlock.live.links.link import LinkConnection
+from meshlock.live.links import session
+from meshlock.live.links.link import LinkConnection, Splitter
 from meshlock.live.pools import adapter
 from meshlock.live.pools.grants import Grant
 from meshlock.live.pools.shapes import Shape
@@ -36,9 +36,9 @@ PAGE = Path(__file__).parents[3] / "docs" / "how-it-works" / "architecture.md"
 MOMENTS: list[Any] = [
     actor.Actor.send,
     Shape.pack,
-    stream.pack_carry,
+    session.pack_carry,
     LinkConnection.flush,
-    stream.Splitter.feed,
+    Splitter.feed,
     Shape.message,
     DirectNode.receive,
     Grant.__init__,

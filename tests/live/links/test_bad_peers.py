@@ -20,18 +20,19 @@ from meshlock import Node, Refused
 from meshlock.live.links.admission import MOST_OF_ADDRESS
 from meshlock.live.links.frames import (
     HANDSHAKE_LIMIT,
+    LENGTH,
     VERSION,
     Beat,
     Carry,
     Frame,
     HelloFrame,
     Here,
+    pack,
 )
 from meshlock.live.links.mesh import STORED_OF_EACH
 from meshlock.live.links.refusals import LINES_PER_SECOND
 from meshlock.live.links.security import Security, by_certificate, by_secret, unprotected
 from meshlock.live.links.session import IN_FLIGHT
-from meshlock.live.links.stream import LENGTH, pack
 from waiting import LIMIT, run
 
 pytest.importorskip("cryptography")

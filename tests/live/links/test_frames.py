@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from meshlock.live.links.frames import (
     FRAME_LIMIT,
     HANDSHAKE_LIMIT,
+    LENGTH,
     BadFrame,
     Beat,
     Carry,
@@ -19,8 +20,10 @@ from meshlock.live.links.frames import (
     LinksFrame,
     RefuseFrame,
     RoutedFrame,
+    pack,
 )
-from meshlock.live.links.stream import LENGTH, Splitter, pack, pack_carry
+from meshlock.live.links.link import Splitter
+from meshlock.live.links.session import pack_carry
 from meshlock.live.machine.limits import NAME
 
 PLAIN = st.recursive(

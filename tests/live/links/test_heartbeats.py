@@ -9,9 +9,8 @@ from typing import Any, cast
 import pytest
 
 from meshlock.live.links.frames import FRAME_LIMIT, Beat, Carry, Content
-from meshlock.live.links.link import Keeper, LinkConnection
+from meshlock.live.links.link import Keeper, LinkConnection, Splitter
 from meshlock.live.links.session import LinkSession
-from meshlock.live.links.stream import Splitter
 
 MESSAGE = Content("docks", 7, "REQUEST", b"\x90")
 

@@ -19,12 +19,12 @@ from strangers import Stranger, content, lines
 
 from meshlock import Node
 from meshlock.live.links import link_map as link_maps
-from meshlock.live.links import stream
+from meshlock.live.links import session
 from meshlock.live.links.frames import Beat, Carry, Frame, LinksFrame
+from meshlock.live.links.link import Splitter
 from meshlock.live.links.link_map import LinkMap
 from meshlock.live.links.mesh import NEVER, Mesh
 from meshlock.live.links.security import unprotected
-from meshlock.live.links.stream import Splitter
 from meshlock.live.machine.limits import MOST_NODES
 from meshlock.live.pools import pool_configuration
 from waiting import LIMIT, a_while, eventually, run, run_in_real_time
@@ -32,7 +32,7 @@ from waiting import LIMIT, a_while, eventually, run, run_in_real_time
 DEAD = 0.5
 
 interpreted = pytest.mark.skipif(
-    not str(stream.__file__).endswith(".py"), reason="looks into what is compiled"
+    not str(session.__file__).endswith(".py"), reason="looks into what is compiled"
 )
 LINE = {"a": {"b"}, "b": {"a", "c"}, "c": {"b", "d"}, "d": {"c"}}
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from strangers import carried, content
 
 from meshlock.live.links.frames import FRAME_LIMIT, BadFrame, Carry
+from meshlock.live.links.link import Splitter
 from meshlock.live.links.session import IN_FLIGHT, MOST_BYTES, OVERHEAD, LinkSession, Overflow
-from meshlock.live.links.stream import Splitter
 
 
 class End:

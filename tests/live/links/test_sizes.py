@@ -135,7 +135,7 @@ def test_a_pool_that_nobody_knows_is_forgotten_with_the_last_request_for_it(
 
             async def asks(pool: str) -> tuple[int, bytes]:
                 line = await Line(place).open()
-                return await line.ask("POST", f"/v1/pools/{pool}/acquire", '{"timeout": 0.001}')
+                return await line.call("POST", f"/v1/pools/{pool}/acquire", '{"timeout": 0.001}')
 
             names = [f"pool-{number % 40}" for number in range(50)]
             answers = await asyncio.gather(*map(asks, names))

@@ -25,9 +25,10 @@ from meshlock.live.links.frames import (
     Frame,
     LinksFrame,
     RoutedFrame,
+    pack,
 )
+from meshlock.live.links.link import Splitter
 from meshlock.live.links.security import unprotected
-from meshlock.live.links.stream import Splitter, pack
 from meshlock.live.machine import limits
 from meshlock.live.pools import fields
 from meshlock.live.pools.shapes import shapes

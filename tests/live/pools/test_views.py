@@ -13,7 +13,7 @@ from lines import line
 from strangers import Stranger, enveloped, lines, routed
 
 from meshlock import Node, Refused
-from meshlock.live.links import stream
+from meshlock.live.links import session
 from meshlock.live.links.frames import (
     FRAME_LIMIT,
     Envelope,
@@ -22,8 +22,8 @@ from meshlock.live.links.frames import (
     RoutedFrame,
     unsealed,
 )
+from meshlock.live.links.link import Splitter
 from meshlock.live.links.security import unprotected
-from meshlock.live.links.stream import Splitter
 from meshlock.live.pools import views
 from meshlock.live.pools.views import ANSWERS_EVERY, ASK, AT_A_STRETCH, VIEW, VIEWS, View, brief
 from waiting import LIMIT, a_while, eventually, run
@@ -44,7 +44,7 @@ SERIALS = count(1)
 @pytest.fixture
 def travelling(monkeypatch: pytest.MonkeyPatch) -> list[Frame]:
     """All questions and answers that any node reads."""
-    if not str(stream.__file__).endswith(".py"):
+    if not str(session.__file__).endswith(".py"):
         pytest.skip("looks into what is compiled")
     seen: list[Frame] = []
     plain = Splitter.feed

@@ -1,11 +1,12 @@
 """What travels on a link: frames, each one msgpack array whose first item says what it is.
 
 Types are checked before anything is used; whatever does not fit raises :class:`BadFrame` and costs
-the sender its connection. :mod:`.stream` makes bytes of them and cuts them out of a stream.
+the sender its connection. In a stream a frame has four bytes of length before it.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Annotated, NamedTuple
 
@@ -215,7 +216,14 @@ Frame = (
 
 encode = msgspec.msgpack.Encoder().encode
 decode: Callable[[bytes], Frame] = msgspec.msgpack.Decoder(Frame).decode
+LENGTH = struct.Struct("!I")
 _routed = msgspec.msgpack.Decoder(RoutedFrame)
+
+
+def pack(frame: Frame) -> bytes:
+    """As it is in a stream."""
+    body = encode(frame)
+    return LENGTH.pack(len(body)) + body
 
 
 def sealed(message: RoutedFrame) -> bytes:

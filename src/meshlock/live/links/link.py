@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterator
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -23,6 +24,8 @@ from meshlock.errors import Refused
 from meshlock.live.links.frames import (
     FRAME_LIMIT,
     HANDSHAKE_LIMIT,
+    LENGTH,
+    UNREADABLE,
     VERSION,
     BadFrame,
     Beat,
@@ -36,9 +39,10 @@ from meshlock.live.links.frames import (
     RefuseFrame,
     RoutedFrame,
     Welcome,
+    decode,
+    pack,
 )
 from meshlock.live.links.session import LinkSession
-from meshlock.live.links.stream import Splitter, pack
 from meshlock.live.machine.failures import Failures
 from meshlock.live.machine.limits import NAME
 
@@ -114,6 +118,35 @@ class Keeper(Protocol):
     def lost(self, connection: LinkConnection, reason: str) -> None: ...
     def time(self) -> float: ...
     def clock(self) -> int: ...
+
+
+class Splitter:
+    """Cuts a stream of bytes into frames; never keeps more than one frame's bytes."""
+
+    __slots__ = ("buffer", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.buffer = b""
+        self.limit = limit
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """The frames that are complete now. ``limit`` may be changed between two of them."""
+        if self.buffer:
+            data = self.buffer + data
+        place, end = 0, len(data)
+        while end - place >= 4:
+            length: int = LENGTH.unpack_from(data, place)[0]
+            if length > self.limit:
+                raise BadFrame(f"a frame of {length} bytes; at most {self.limit} are allowed")
+            if end - place - 4 < length:
+                break
+            place += 4 + length
+            try:
+                frame = decode(data[place - length : place])
+            except UNREADABLE as error:
+                raise BadFrame(f"an invalid frame: {error}") from None
+            yield frame
+        self.buffer = data[place:]
 
 
 class LinkConnection(asyncio.BufferedProtocol):

@@ -37,9 +37,8 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from meshlock.live.links.frames import LAST_RECORD, BadFrame, LinksFrame
+from meshlock.live.links.frames import LAST_RECORD, BadFrame, LinksFrame, pack
 from meshlock.live.links.rate_limit import RateLimit
-from meshlock.live.links.stream import pack
 from meshlock.live.machine.limits import MOST_NODES
 
 if TYPE_CHECKING:

@@ -33,6 +33,7 @@ from meshlock.live.links.frames import (
     RefuseFrame,
     RoutedFrame,
     Stamp,
+    pack,
 )
 from meshlock.live.links.link import Ending, LinkConnection, LinkOwner, NotLinked, Receiver
 from meshlock.live.links.link_map import LinkMap
@@ -42,7 +43,6 @@ from meshlock.live.links.refusals import Refusals
 from meshlock.live.links.routed import Router
 from meshlock.live.links.security import Security
 from meshlock.live.links.session import LinkSession, Overflow
-from meshlock.live.links.stream import pack
 from meshlock.live.machine import clock
 from meshlock.live.machine.error_text import error_text
 from meshlock.live.machine.failures import Failures

@@ -35,11 +35,11 @@ from meshlock.live.links.frames import (
     Content,
     Envelope,
     RoutedFrame,
+    pack,
     sealed,
     unsealed,
 )
 from meshlock.live.links.session import LinkSession
-from meshlock.live.links.stream import pack
 from meshlock.live.machine.limits import MOST_NODES
 
 if TYPE_CHECKING:

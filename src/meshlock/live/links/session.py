@@ -25,7 +25,9 @@ from collections import deque
 from collections.abc import Callable
 
 from meshlock.live.links.frames import (
+    CARRY,
     FRAME_LIMIT,
+    LENGTH,
     VERSION,
     BadFrame,
     Carry,
@@ -33,8 +35,8 @@ from meshlock.live.links.frames import (
     HelloFrame,
     Stamp,
     Welcome,
+    encode,
 )
-from meshlock.live.links.stream import pack_carry
 
 IN_FLIGHT = 8192
 """Messages that may be under way on one link; one more and the link counts as dead."""
@@ -263,3 +265,19 @@ class LinkSession:
 def serial(generation: int, number: int, custody: int) -> int:
     """One number per message and direction, the same at both ends of a link."""
     return custody * 2 + 1 if custody else (generation << 32 | number) * 2
+
+
+def pack_carry(
+    number: int,
+    acknowledged: int,
+    custody: int,
+    pool: str,
+    identity: int,
+    kind: str,
+    payload: bytes,
+    stamp: Stamp | None,
+) -> bytes:
+    """The bytes of a Carry with these fields, which nobody needs as an object."""
+    fields = (CARRY, number, acknowledged, custody, pool, identity, kind, payload, stamp)
+    body = encode(fields)
+    return LENGTH.pack(len(body)) + body
