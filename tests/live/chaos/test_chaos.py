@@ -45,6 +45,7 @@ from meshlock.live.chaos.record import (
     Stopped,
     Untold,
     Up,
+    VoteLine,
     Writer,
     Wrote,
     read,
@@ -74,9 +75,11 @@ def test_a_plan_that_names_strangers_is_refused(tmp_path: Path):
 
 
 def test_half_an_hour_has_every_kind_of_fault_in_plenty():
-    events = plans.make(1, seconds=1800).events
-    counts = {kind: sum(event.fault == kind for event in events) for kind in plans.DECK}
-    assert min(counts.values()) >= 5
+    for auto in (False, True):
+        events = plans.make(1, seconds=1800, auto=auto).events
+        counts = {kind: sum(event.fault == kind for event in events) for kind in plans.DECK}
+        assert counts.pop("rivals" if auto else "reset") == 0  # not possible there
+        assert min(counts.values()) >= 2
     assert counts["kill-holder"] >= 25
     assert any(event.wiped for event in events)
     cuts = {(e.silent, e.one_way) for e in events if e.fault == "partition"}
@@ -128,6 +131,18 @@ def test_a_minority_that_is_cut_off_is_connected_and_nothing_disturbs_a_crowd(se
             assert not [e for e in plan.events if e is not event and event.at <= e.at < end]
     # some last so long that whoever is cut off must not call itself ready
     assert max(e.seconds for e in plan.events if e.fault in ("strand", "no-majority")) > 30
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_most_disks_are_lost_only_when_nothing_else_is_out_of_order(seed: int):
+    plan = plans.make(seed, seconds=3600, auto=True)
+    resets = [event for event in plan.events if event.fault == "reset"]
+    assert resets and all(len(event.nodes) == 3 and event.wiped for event in resets)
+    for event in resets:
+        end = event.at + event.seconds
+        assert not [e for e in plan.events if e is not event and event.at <= e.at < end]
+        assert not [e for e in plan.events if e.at < event.at < e.at + e.seconds]
+    assert not [e for e in plans.make(seed, seconds=3600).events if e.fault == "reset"]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -601,10 +616,35 @@ def unserved(ready: bool, *between: AnyLine, last: float = 45.0) -> RecordVerdic
 def test_an_agent_that_calls_itself_ready_and_serves_nobody_is_noticed():
     verdict = unserved(True)
     assert [one.sentence for one in verdict.violations] == [
-        "n2 says that it is, and served nobody for 35 s"
+        "n2 says that it is, and nobody was served for 35 s before and 3 s after"
     ]
     assert unserved(False).violated == []
     assert unserved(True, last=39.0).violated == []  # not yet for 30 s
     assert unserved(True, *use("b", 20, 20.5, 21, 1, node="n2")).violated == []
     assert unserved(True, *use("b", 20, 20.5, 41, 1, node="n1", want=2)).violated == []  # all taken
     assert unserved(True, Down(t=30, node="n2"), Up(t=31, node="n2")).violated == []
+    assert unserved(True, FaultLine(t=46, kind="kill")).violated == []  # nobody can say
+
+
+def test_a_node_that_can_be_served_again_is_ready_before_it_was():
+    """A long cut is over: the token is near, others are served, and soon a client here, too."""
+    healed = Healed(t=44.5, links=LINKS[1:])
+    assert unserved(True, healed, *use("b", 44.6, 44.7, 46, 1, node="n1")).violated == []
+    assert unserved(True, healed, *use("b", 47, 47.5, 48, 1, node="n1")).violated == []
+    assert unserved(True, healed, *use("b", 47, 48.5, 49, 1, node="n1")).violated == ["ready"]
+    assert unserved(True, *use("b", 44.6, 44.7, 46, 1, node="n1")).violated == ["ready"]  # cut off
+
+
+def without_disk(*between: AnyLine) -> list[AnyLine]:
+    """n1 comes back without its disk, and then n2 is cut off; b waits for 20 s."""
+    back = [Down(t=8.0, node="n1"), Up(t=9.0, node="n1", wiped=True)]
+    cut = [FaultLine(t=13.0, kind="cut"), CutLine(t=13.0, links=LINKS[1:])]
+    return [*back, *cut, Healed(t=33.0, links=LINKS[1:]), *use("b", 13, 33.5, 34, 2), *between]
+
+
+def test_a_node_that_lost_its_disk_counts_when_it_says_that_it_has_a_vote():
+    assert story(*without_disk()).violated == ["resumed"]  # in the end it is to have one
+    assert story(*without_disk(VoteLine(t=34.0, node="n1"))).violated == []
+    assert story(*without_disk(VoteLine(t=12.5, node="n1"))).violated == ["resumed"]
+    (late,) = story(*without_disk()).violations
+    assert late.sentence == "n1, which lost its disk, has no vote after 15 s"

@@ -32,6 +32,7 @@ from meshlock.live.chaos.record import (
     ReleasedSome,
     Stopped,
     Up,
+    VoteLine,
     Writer,
     now,
 )
@@ -71,6 +72,7 @@ class Cluster:
         self.paused: set[str] = set()  # agents and clients
         self.cuts: dict[Link, int] = {}  # how often it is cut just now
         self.up_since: dict[str, float] = {}
+        self.voteless: set[str] = set()  # they lost their disks, and have no vote yet
         # what the record has told so far
         self.holding: dict[str, int] = {}  # client: permits
         self.asked = self.granted = 0
@@ -103,11 +105,10 @@ class Cluster:
 
     async def grow(self) -> None:
         """Until all are members."""
-        first = self.agents[self.plan.nodes[0]]
         end = now() + GROWTH * self.plan.lease
         while now() < end:
-            status = await first.status()
-            if status is not None and len(status.get("members", ())) == len(self.plan.nodes):
+            pools = await asyncio.gather(*[one.status() for one in self.agents.values()])
+            if all(len((one or {}).get("members", ())) == len(pools) for one in pools):
                 break
             await asyncio.sleep(self.plan.lease / 10)
 
@@ -134,6 +135,7 @@ class Cluster:
             if one == name:
                 relay.target = split(agent.address)
         self.up_since[name] = now()
+        self.voteless |= {name} if wiped else set()
         self.record.write(Up(t=now(), node=name, rate=rate, wiped=wiped))
 
     def kill_agent(self, name: str) -> float:
@@ -185,9 +187,18 @@ class Cluster:
         return [node for node in self.plan.nodes if node in self.up_since.keys() - self.paused]
 
     def silent(self) -> list[str]:
-        """Just started, so they may have no vote yet."""
+        """Just started, or without their disks, so they may have no vote yet."""
         since = now() - self.plan.silence
-        return [name for name, began in self.up_since.items() if began > since]
+        young = {name for name, began in self.up_since.items() if began > since}
+        return sorted(young | self.voteless)
+
+    async def look_for_votes(self) -> None:
+        """Which of those that lost their disks say that they are members with a vote?"""
+        for name in sorted(self.voteless.intersection(self.awake())):
+            pool = await self.agents[name].status() or {}
+            if name in pool.get("members", ()) and name not in pool["members_without_vote"]:
+                self.voteless.discard(name)
+                self.record.write(VoteLine(t=now(), node=name))
 
     def stands_without(self, names: Iterable[str], links: Iterable[Link] = ()) -> bool:
         """Would a majority be left if these were out of order too?"""

@@ -16,14 +16,16 @@ resource  fences of exclusive writes never fall, in the order in which the resou
           them; and none was refused to a client whose grant was valid from before to after
 resumed   while a majority of the members was awake and connected, and nothing new was done
           to it, no more than ``within`` seconds passed without a grant although somebody
-          there waited and everything that was asked for was free
+          there waited and everything that was asked for was free; a member that lost its disk
+          counts again when it says that it has a vote, and it has one within that time
 order     where nothing was done for two leases, nobody who waits there is passed by who asked
           two leases later and is not more urgent; nor by who is, if grants that were made
           while the one waited make its age count for more; a changed priority counts from then on
 told      a client at the end of its lease is told so by its agent within another, if that was
           awake all the while
-ready     where somebody waited for 30 s, nobody was served and permits were free, the agent does
-          not say that it is ready
+ready     where somebody waited for 30 s, permits were free, and nobody in that part of the network
+          was served, the agent says that it is ready only if somebody is within a lease (see
+          :mod:`.readiness`)
 served    in the quiet at the end nobody who waited was left out
 returned  in the end a client on every node was given all k permits
 agents    no process ended or failed except by plan
@@ -38,6 +40,7 @@ import msgspec
 
 from meshlock.algorithms.recovery.records import FENCE_BITS, MOST_GRANTS
 from meshlock.algorithms.steps import step
+from meshlock.live.chaos.readiness import Readiness
 from meshlock.live.chaos.record import (
     AnyLine,
     AskedLine,
@@ -72,9 +75,6 @@ PROPERTIES = (
     *("permits", "slots", "fences", "resource", "resumed", "order", "told", "ready", "served"),
     *("returned", "agents"),
 )
-
-UNREADY_AFTER = 30.0
-"""Seconds in which nobody was served: then an agent does not call itself ready."""
 
 
 class RecordViolation(msgspec.Struct):
@@ -181,6 +181,7 @@ def judge(record: Sequence[AnyLine]) -> RecordVerdict:
         *overtaken(record, set_up),
         *not_told(record, set_up),
         *wrongly_ready(record, set_up),
+        *voteless(record, set_up),
         *left_out(record, all_uses, set_up.within),
         *not_returned(record, set_up.nodes),
         *failures(record),
@@ -250,29 +251,44 @@ def not_told(record: Sequence[AnyLine], set_up: SetUpLine) -> Iterator[RecordVio
 
 
 def wrongly_ready(record: Sequence[AnyLine], set_up: SetUpLine) -> Iterator[RecordViolation]:
-    """Somebody waits at a node if that is so but for gaps of less than a lease."""
     state = StallState(set_up)
-    since = dict.fromkeys(set_up.nodes, set_up.t)  # from then on somebody waited and nobody entered
-    waited = dict.fromkeys(set_up.nodes, set_up.t)  # for the last time
+    readiness = Readiness(set_up.nodes, set_up.lease, set_up.t)
     before = set_up.t
     for line in record:
-        free = min(state.sizes) - sum(state.open.values())
-        awake = [one for one in state.pending.values() if one.c not in state.stopped]
-        for node in {one.node for one in awake if one.want <= free}:
-            if before - waited[node] > set_up.lease:
-                since[node] = before
-            waited[node] = line.t
+        for claim in readiness.wrong(line.t):
+            sentence = f"{claim.node} says that it is, and nobody was served for"
+            sentence = f"{sentence} {claim.unserved:.0f} s before and {set_up.lease:g} s after"
+            yield RecordViolation("ready", claim.time, sentence)
+        readiness.waits(line.t, before, state.could_have())
         before = line.t
         if isinstance(line, GrantedLine):
-            since[state.pending[line.c].node] = line.t
+            readiness.can_be_served(line.t, state.linked(state.pending[line.c].node))
         elif isinstance(line, Up):
-            since[line.node] = line.t
-        elif isinstance(line, ReadyLine) and line.ready and waited[line.node] == line.t:
-            unserved = line.t - since[line.node]
-            if unserved > UNREADY_AFTER:
-                sentence = f"{line.node} says that it is, and served nobody for {unserved:.0f} s"
-                yield RecordViolation("ready", line.t, sentence)
+            readiness.can_be_served(line.t, [line.node])
+        elif isinstance(line, FaultLine):
+            readiness.disturbed()
+        elif isinstance(line, ReadyLine) and line.ready:
+            readiness.says_ready(line.t, line.node)
         state.take(line)
+
+
+def voteless(record: Sequence[AnyLine], set_up: SetUpLine) -> Iterator[RecordViolation]:
+    """A node that lost its disk gets its vote back where the others are a quorum."""
+    state = StallState(set_up)
+    since: dict[str, float] = {}
+    for time, line in moments(record, set_up.silence):
+        if line is not None:
+            state.take(line)
+        if line is None or isinstance(line, CHANGES):
+            state.look(time)
+        disturbed = isinstance(line, FaultLine)
+        for node in set_up.nodes:
+            if node not in state.voteless & state.part or disturbed or state.changing:
+                since.pop(node, None)
+            elif time - since.setdefault(node, time) > set_up.within:
+                sentence = f"{node}, which lost its disk, has no vote after {set_up.within:g} s"
+                yield RecordViolation("resumed", time, sentence)
+                since[node] = time
 
 
 def too_many(all_uses: list[Use], permits: int) -> Iterator[RecordViolation]:

@@ -39,6 +39,7 @@ DECK = {
     "partition": 2,
     "strand": 3,
     "birth": 2,
+    "reset": 1,
     "cut-link": 1,
     "break-link": 1,
     "no-majority": 1,
@@ -74,8 +75,11 @@ WIPED = 0.25
 """Share of restarts with an empty state directory, where the plan allows one."""
 
 
-ALONE = ("no-majority", "restart", "crowd")
+ALONE = ("no-majority", "restart", "crowd", "reset")
 """Come when nothing else is out of order, and nothing else does meanwhile."""
+
+GROWN = 5
+"""Leases within which a pool that was reset has all its members again, on an idle machine."""
 
 CROWD = 5
 """Leases for which all clients ask in a hurry, and nothing is done to them."""
@@ -269,14 +273,17 @@ class Drawing:
         as the killing of a holder in a star, who may be the hub."""
         if fault in CHANGES and not self.may_change(fault, time):
             return None
-        if fault == "birth":
+        if fault == "reset" and not self.plan.auto:
+            return None  # where members have names, those names come back
+        if fault in ("birth", "reset"):
             time = max(time, self.wiped_until)
         for _ in range(TRIES):
             standing = [trouble for trouble in self.troubles if trouble.until > time]
             event, trouble = self.draw(fault, time)
             if fault in ALONE:
                 if not standing:
-                    return event, trouble
+                    event.wiped = fault == "reset" and self.may_forget(event, trouble)
+                    return (event, trouble) if event.wiped or fault != "reset" else None
             elif self.allowed([*standing, trouble]):
                 event.wiped = self.may_forget(event, trouble)
                 return (event, trouble) if event.wiped or fault != "birth" else None
@@ -312,11 +319,11 @@ class Drawing:
     def may_forget(self, event: PlannedFault, trouble: Trouble) -> bool:
         """Two that forget within two leases are more than is promised."""
         back = event.at + event.seconds
-        if event.fault not in KILLS or event.fault == "restart":
+        if event.fault not in (*KILLS, "reset") or event.fault == "restart":
             return False
         if not self.wiped_until <= back <= self.plan.seconds / 2:
             return False
-        if event.fault != "birth" and self.random.random() > WIPED:
+        if event.fault not in ("birth", "reset") and self.random.random() > WIPED:
             return False
         self.wiped_until = trouble.until + 2 * self.plan.lease
         return True
@@ -355,6 +362,10 @@ class Drawing:
             trouble.until += CHANGED_BACK * self.plan.lease
             if fault == "rivals":
                 trouble.nodes = event.nodes = self.random.sample(self.plan.nodes, 2)
+        elif fault == "reset":
+            most = len(self.plan.nodes) // 2 + 1
+            event.nodes = self.random.sample(self.plan.nodes, most)
+            trouble.until += START_UP * most + GROWN * self.plan.lease
         elif fault == "no-majority":
             self.draw_no_majority(event)
             trouble.until += START_UP + self.plan.silence
@@ -379,6 +390,8 @@ class Drawing:
             return self.random.choice((0.3, 1.0, 2.5)) * lease * self.random.uniform(0.5, 1.5)
         if fault == "birth":
             return self.random.uniform(0.5, 2.5) * lease
+        if fault == "reset":
+            return self.random.uniform(0.0, 1.0) * lease
         short, long = self.random.uniform(0.1, 0.8), self.random.uniform(1.2, 3.0)
         return lease * self.random.choice((short, long))
 

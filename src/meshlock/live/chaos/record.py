@@ -162,6 +162,12 @@ class Up(RecordLine, tag="up"):
     wiped: bool = False
 
 
+class VoteLine(RecordLine, tag="vote"):
+    """An agent that lost its disk says that it is a member with a vote again."""
+
+    node: str
+
+
 class Down(RecordLine, tag="down"):
     node: str
 
@@ -244,6 +250,7 @@ AnyLine = (
     | Stopped
     | Continued
     | Up
+    | VoteLine
     | Down
     | CutLine
     | Healed

@@ -11,6 +11,7 @@ from time import monotonic
 from meshlock.errors import Refused
 from meshlock.live.chaos.client import AT_EASE, HURRY, KEEP
 from meshlock.live.chaos.cluster import Cluster
+from meshlock.live.chaos.disks import give_birth, lose_most_disks
 from meshlock.live.chaos.majority import across
 from meshlock.live.chaos.plan import CROWD, KILLS, Plan, PlannedFault
 from meshlock.live.chaos.processes import ClientSlot, last_line
@@ -72,6 +73,7 @@ class Chaos:
             await cluster.start()
             watching.append(asyncio.create_task(self.watch_processes()))
             watching.append(asyncio.create_task(self.watch_health()))
+            watching.append(asyncio.create_task(self.watch_votes()))
             self.phase = "waiting for the first grant"
             if await self.first_grant():
                 self.phase = "chaos"
@@ -131,6 +133,11 @@ class Chaos:
                 if ready is not None:
                     cluster.record.write(ReadyLine(t=now(), node=name, ready=ready))
 
+    async def watch_votes(self) -> None:
+        while True:
+            await asyncio.sleep(self.plan.lease / 30)
+            await self.cluster.look_for_votes()
+
     async def restart(self, name: str, wiped: bool = False) -> None:
         try:
             await self.cluster.start_agent(name, wiped)
@@ -162,7 +169,9 @@ class Chaos:
         elif what == "strand":
             await self.strand(event)
         elif what == "birth":
-            await self.give_birth(event)
+            await give_birth(self, event)
+        elif what == "reset":
+            await lose_most_disks(self, event)
         elif what == "partition":
             sides = " | ".join(" ".join(side) for side in event.sides)
             await self.cut(event, across(self.plan.links, event.sides), f"partition {sides}")
@@ -200,7 +209,8 @@ class Chaos:
 
     def may_miss(self, name: str) -> bool:
         """Is it awake, and can it be spared?"""
-        return name in self.cluster.awake() and self.cluster.stands_without([name])
+        spared = self.changing and self.plan.auto  # the pool may have one member
+        return name in self.cluster.awake() and self.cluster.stands_without([name]) and not spared
 
     async def find_holder(self) -> list[str]:
         end = now() + self.plan.lease
@@ -290,32 +300,17 @@ class Chaos:
             cluster.continue_agent(name)
         cluster.say([slot], AT_EASE)
 
-    async def give_birth(self, event: PlannedFault) -> None:
-        """An agent comes back without its disk, and reaches nobody: it must not make the pool.
-        Its clients would keep what it granted them."""
-        cluster = self.cluster
-        name = await self.whom(event)
-        if name is None:
-            self.skip(event)
-            return
-        t = cluster.kill_agent(name)
-        self.note("disk lost", t, f"{name}, which reaches nobody for {event.seconds:.1f} s")
-        links = [link for link in self.plan.links if name in link]
-        cluster.cut(links, silent=False)
-        slots = self.slots_at(name)
-        cluster.say(slots, KEEP)
-        await self.restart(name, wiped=True)
-        await asyncio.sleep(event.seconds)
-        cluster.heal(links)
-        cluster.say(slots, AT_EASE)
-
     async def strand(self, event: PlannedFault) -> None:
         """A minority is cut off, and its clients use what they have until it is lost."""
         cluster, side = self.cluster, event.sides[-1]
+        links = across(self.plan.links, event.sides)
+        end = now() + self.plan.within
+        while not cluster.stands_without((), links) and now() < end:
+            await asyncio.sleep(self.plan.lease / 30)  # some are late to be back
         slots = [slot for slot in cluster.slots if slot.node in side]
         await self.keeper(slots, event.draw)
         cluster.say(slots, KEEP)
-        await self.cut(event, across(self.plan.links, event.sides), " ".join(side))
+        await self.cut(event, links, " ".join(side))
         cluster.say(slots, AT_EASE)
 
     async def keeper(
@@ -478,6 +473,8 @@ class Chaos:
         """Until all nodes are members again, by the nodes that are up; several may add at once."""
         cluster, lease = self.cluster, self.plan.lease
         end = now() + 2 * self.plan.within
+        if self.plan.auto:
+            return
         while self.changing and (self.phase == "chaos" or now() < end):
             awake = cluster.awake()
             missing = await self.missing(awake)

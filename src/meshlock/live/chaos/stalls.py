@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from meshlock.live.chaos.majority import Link, able
+from meshlock.live.chaos.majority import Link, able, parts
 from meshlock.live.chaos.record import (
     AnyLine,
     AskedLine,
@@ -37,6 +37,7 @@ from meshlock.live.chaos.record import (
     SetUpLine,
     Stopped,
     Up,
+    VoteLine,
 )
 
 
@@ -60,6 +61,7 @@ class StallState:
         self.set_up = set_up
         self.up: dict[str, float] = {}  # since when
         self.stopped: set[str] = set()
+        self.voteless: set[str] = set()  # they lost their disks
         self.cut: set[Link] = set()
         self.pending: dict[str, AskedLine] = {}  # by client: it asks for one thing at a time
         self.open: dict[str, int] = {}  # by client: permits it has not released
@@ -82,6 +84,9 @@ class StallState:
             self.stopped.discard(line.who)
         elif isinstance(line, Up):
             self.up[line.node] = line.t
+            self.voteless |= {line.node} if line.wiped else set()
+        elif isinstance(line, VoteLine):
+            self.voteless.discard(line.node)
         elif isinstance(line, Down):
             self.up.pop(line.node, None)
             self.stopped.discard(line.node)
@@ -104,11 +109,26 @@ class StallState:
 
     def look(self, time: float) -> None:
         """Where is a majority?"""
-        awake = [node for node in self.up if node not in self.stopped]
         silence = self.set_up.silence
-        silent = [node for node, began in self.up.items() if began + silence > time]
-        links = [link for link in self.set_up.links if link not in self.cut]
-        self.part = able(self.set_up.nodes, awake, links, silent)
+        silent = {node for node, began in self.up.items() if began + silence > time}
+        self.part = able(self.set_up.nodes, self.awake(), self.whole(), silent | self.voteless)
+
+    def awake(self) -> list[str]:
+        return [node for node in self.up if node not in self.stopped]
+
+    def whole(self) -> list[Link]:
+        return [link for link in self.set_up.links if link not in self.cut]
+
+    def linked(self, node: str) -> set[str]:
+        """The part of the network that it is in."""
+        found = parts(self.awake(), self.whole())
+        return next((part for part in found if node in part), {node})
+
+    def could_have(self) -> set[str]:
+        """The nodes where a client waits for permits that are free."""
+        free = min(self.sizes) - sum(self.open.values())
+        waiting = [one for one in self.pending.values() if one.c not in self.stopped]
+        return {one.node for one in waiting if one.want <= free}
 
     def waiting(self) -> list[AskedLine]:
         """Who waits and could be helped."""
@@ -124,7 +144,7 @@ class StallState:
         return bool(waiting) and not self.changing and max(asked.want for asked in waiting) <= free
 
 
-CHANGES = (Stopped, Continued, Up, Down, CutLine, Healed)
+CHANGES = (Stopped, Continued, Up, Down, CutLine, Healed, VoteLine)
 
 
 def stalls(record: Sequence[AnyLine]) -> list[Stall]:
