@@ -6,7 +6,7 @@ which link delivers its next message; links are FIFO and lose nothing.
 """
 
 from meshlock.algorithms.actor import Message
-from meshlock.algorithms.queues import FRESH
+from meshlock.algorithms.ranked import FRESH
 from meshlock.algorithms.registry import find, settle
 from meshlock.topology.specification import network
 
@@ -179,7 +179,8 @@ class Pool:
         place, rank = self.homes[LOW], 0
         while place != holder:
             node = self.nodes[place]
-            entry = self.nodes[node.next].asking.get(place) if node.told else None
+            asked = self.nodes[node.next].queue.neighbours if node.told.open else {}
+            entry = asked.get(place)
             if entry is None:
                 return None
             place, rank = node.next, entry.rank

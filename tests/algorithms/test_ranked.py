@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meshlock.algorithms.queues import FRESH, MOST_FRESH, SETTLED, TOP, Entry, Met, Ranked
+from meshlock.algorithms.ranked import FRESH, MOST_FRESH, SETTLED, TOP, Entry, Met, Ranked
 
 ROWS = st.lists(
     st.tuples(st.integers(-1, 2), st.integers(0, 3), st.booleans(), st.integers(0, 4)),
@@ -25,6 +25,7 @@ def filled(rows: list[tuple[int, int, bool, int]]) -> Ranked:
         known += more
         rank = 5 * priority - known
         age, base = (FRESH, 5 * priority) if fresh else (SETTLED, 0)
+        neighbour = number if neighbour >= 0 else -1  # each has one entry
         queue.push(Entry(neighbour, number, 1, priority, rank, age, base))
     return queue
 

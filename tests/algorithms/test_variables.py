@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from meshlock.algorithms.actor import Message
-from meshlock.algorithms.jiang import Call
+from meshlock.algorithms.jiang_messages import Call
 from meshlock.algorithms.mutants.catalogue import REPAIRS
 from meshlock.algorithms.registry import ALGORITHMS, find, settle
 from meshlock.topology.graphs import Complete
 
 JIANG = (
-    "holder t height next queue clients views unheard owed forming told stranded raises calls "
-    "answers grants aged passed blocked"
+    "holder t height next queue clients views unheard owed forming told stranded calls grants aged "
+    "backfill"
 )
 
 VARIABLES = {

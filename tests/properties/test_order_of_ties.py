@@ -248,8 +248,7 @@ LAST_COME_FIRST = """@@ direct.py
 +            turn = -len(queue) - 1
 """
 FORGETFUL = """@@ jiang.py
--        self.asking[j] = entry
-+        self.asking[j] = entry
+             self.queue.replace(old, entry, same)
 +        self.queue.take_out(entry)
 +        entry.arrival = -self.queue.arrivals
 +        self.queue.insert(entry)

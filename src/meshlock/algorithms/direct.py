@@ -60,7 +60,7 @@ from meshlock.algorithms.actor import (
     OpenActor,
     Serves,
 )
-from meshlock.algorithms.queues import FRESH, SETTLED, Entry, Met, Ranked
+from meshlock.algorithms.ranked import FRESH, SETTLED, Entry, Met, Ranked
 from meshlock.algorithms.steps import units
 
 LINES = 8

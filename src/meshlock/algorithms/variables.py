@@ -2,7 +2,7 @@
 
 A node's variables are declared once, in its ``__init__``: whatever is assigned there is state,
 but for what the class names in ``no_state``. So none can be forgotten. How each is frozen
-follows from what it holds: lists, sets, dicts and queues become tuples, everything else has to be
+follows from what it holds: lists, sets, dicts and parts become tuples, everything else has to be
 a value already. A message consists of what its constructor takes.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
-from meshlock.algorithms.queues import Queue
+from meshlock.algorithms.queues import Part
 
 
 class Variables:
@@ -24,7 +24,7 @@ class Variables:
         self.lists: list[tuple[int, str]] = []
         self.sets: list[tuple[int, str]] = []
         self.dicts: list[tuple[int, str]] = []
-        self.queues: list[tuple[int, str]] = []
+        self.parts: list[tuple[int, str]] = []
         for place, name in enumerate(self.names):
             value = getattr(node, name)
             if isinstance(value, list):
@@ -33,8 +33,8 @@ class Variables:
                 self.sets.append((place, name))
             elif isinstance(value, dict):
                 self.dicts.append((place, name))
-            elif isinstance(value, Queue):
-                self.queues.append((place, name))
+            elif isinstance(value, Part):
+                self.parts.append((place, name))
             else:
                 self.plain.append((place, name))
 
@@ -46,7 +46,7 @@ class Variables:
             frozen[place] = tuple(sorted(frozen[place]))
         for place, _ in self.dicts:
             frozen[place] = tuple(sorted(frozen[place].items()))
-        for place, _ in self.queues:
+        for place, _ in self.parts:
             frozen[place] = frozen[place].freeze()
         return tuple(frozen)
 
@@ -59,7 +59,7 @@ class Variables:
             setattr(node, name, set(frozen[place]))
         for place, name in self.dicts:
             setattr(node, name, dict(frozen[place]))
-        for place, name in self.queues:
+        for place, name in self.parts:
             getattr(node, name).thaw(frozen[place])
 
 
