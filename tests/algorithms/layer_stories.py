@@ -251,7 +251,7 @@ class Story:
             or not world.quiet()
         ):
             return
-        if not world.is_seen():
+        if not world.until_sure(LEASE // 2) or not world.is_seen() or not world.held:
             return  # what it asked for was struck out, and it is to ask again
         (holder,) = world.usable()
         epoch, before = world.nodes[holder].member.adopted, len(world.entered)

@@ -24,6 +24,10 @@ class Twin:
         self.node.member.last_report = node.member.last_report
         since = node.timers.returning_since.items()
         self.node.timers.returning_since = {fence: at - self.base for fence, at in since}
+        # not frozen where the token moves on late: who has it reads this only while all permits are
+        # free, and then no grant is under way, unless a part came back twice
+        self.node.epoch.loans.lent = dict(node.epoch.loans.lent)
+        self.node.epoch.count_lent(True)
         self.node.epoch.loans.borrowed = {
             fence: (sender, since - self.base, told)
             for fence, (sender, since, told) in node.epoch.loans.borrowed.items()

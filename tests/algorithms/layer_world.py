@@ -33,6 +33,7 @@ from meshlock.algorithms.recovery.records import (
     majority,
 )
 from meshlock.algorithms.recovery.terms import Rules, Terms
+from meshlock.algorithms.recovery.timers import NO_DOUBTS
 from meshlock.algorithms.registry import find, settle
 
 LEASE, WAIT = 300, 306
@@ -182,6 +183,7 @@ class World:
         self.on_way: dict[Link, deque[tuple[int, int, Message]]] = {}
         self.last: dict[Link, int] = {}
         self.wake_due = [0] * size
+        self.unheard: dict[int, tuple[Epoch, int]] = {}  # whose requests may be lost
         self.clients = 0
         self.waiting: dict[int, Client] = {}
         self.held: dict[int, Client] = {}
@@ -331,6 +333,8 @@ class World:
         self.asleep.discard(i)
         self.parts.clear()
         self.waiting = {number: one for number, one in self.waiting.items() if one.node != i}
+        for one in self.waiting.values():
+            self.unheard[one.node] = self.asked(one.node)
         for way in list(self.on_way):
             if i in way:
                 self.drop_way(way)
@@ -675,6 +679,9 @@ class World:
                 self.on_way.setdefault((a, b), deque()).append((due, asked, message))
                 if is_timed(message) and self.lateness.random() < self.doubles:
                     self.fly_again(message, asked)
+            else:
+                for one in {a, getattr(message, "asker", a)}:
+                    self.unheard[one] = self.asked(one)
         elif not isinstance(message, Hello) and self.random.random() >= self.loss:
             self.fly(message, asked, due - self.now)
             if self.random.random() < self.doubles:
@@ -827,6 +834,18 @@ class World:
         seen = [not (one.member.unreachable or one.gone_since or one.forgotten) for one in paces]
         return all(seen)
 
+    def is_in_doubt(self) -> bool:
+        """May a request be lost with a node that has crashed? Its node asks again, as soon as it
+        has noticed and heard of the holder."""
+        asking = {one.node for one in self.waiting.values()}.difference(self.usable())
+        doubts = [self.nodes[i].timers.doubts_since != NO_DOUBTS for i in asking]
+        lost = [self.unheard.get(i) == self.asked(i) for i in asking]
+        return self.terms.open and any(doubts + lost)
+
+    def asked(self, i: int) -> tuple[Epoch, int]:
+        """When that node asked for everything the last time."""
+        return (self.nodes[i].member.adopted, self.nodes[i].timers.asked_at)
+
     def links_of(self, i: int) -> list[Link]:
         """Those that the algorithm inside knows of, where they may change."""
         if self.terms.algorithm.assumes.changing_links:
@@ -859,6 +878,12 @@ class World:
                     return True
             self.tick(end)
         return False
+
+    def until_sure(self, most: int) -> bool:
+        end = self.now + most
+        while self.now < end and self.is_in_doubt():
+            self.tick(end)
+        return self.until_quiet(most)
 
     def until_quiet(self, most: int) -> bool:
         end = self.now + most
