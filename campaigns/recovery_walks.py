@@ -26,7 +26,7 @@ from meshlock.algorithms.registry import find
 from meshlock.check.arguments import judged, setup
 from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.explorer import Violation
-from meshlock.check.layers import (
+from meshlock.check.kinds import (
     CHANGE,
     CLOSE,
     CRASH,

@@ -18,8 +18,9 @@ from meshlock.algorithms.registry import find
 from meshlock.check.arguments import judged
 from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.explorer import Violation
+from meshlock.check.retold import write_trace
 from meshlock.check.setup import SetUp
-from meshlock.check.story import pages, write_trace
+from meshlock.check.story import pages
 from meshlock.check.system import System
 from meshlock.check.verdict import Checking, checking
 from meshlock.cli.main import app
@@ -233,7 +234,7 @@ def test_story_and_trace_show_the_steps(tmp_path: Path) -> None:
     assert "node 0 releases 2 permits and keeps 1 (client 1)" in told
     path = tmp_path / "way.jsonl"
     with path.open("wb") as file:
-        write_trace(model, found, file, "test")
+        write_trace(model, found, file)
     lines = [json.loads(line) for line in path.read_bytes().splitlines()]
     said = {line["event"]: line for line in lines if "event" in line}
     assert (said["priority"]["client"], said["priority"]["priority"]) == (2, 9)

@@ -12,10 +12,11 @@ from click.testing import CliRunner
 
 from meshlock.algorithms.mutants.catalogue import mutant
 from meshlock.check.arguments import judged
-from meshlock.check.crash_trace import write_crash_trace
-from meshlock.check.crashing_nodes import SHIFT, Crashing
+from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.explorer import Violation
+from meshlock.check.kinds import SHIFT
 from meshlock.check.mutants import setup_of
+from meshlock.check.retold import write_trace
 from meshlock.check.verdict import checking
 from meshlock.cli.main import app
 from meshlock.errors import Refused
@@ -33,7 +34,7 @@ def run(*words: str) -> tuple[int, str]:
 
 def audited(model: Crashing, violation: Violation, path: Path) -> Audit:
     with path.open("wb") as file:
-        write_crash_trace(model, violation, file, "test")
+        write_trace(model, violation, file)
     return Audit(Trace(path))
 
 

@@ -19,7 +19,8 @@ from meshlock.algorithms.general_scheme import (
 from meshlock.algorithms.queues import Fifo
 from meshlock.check.arguments import judged, setup
 from meshlock.check.packing import Tree
-from meshlock.check.story import pages, steps, write_trace
+from meshlock.check.retold import write_trace
+from meshlock.check.story import pages, steps
 from meshlock.check.verdict import Checking
 from meshlock.errors import Refused
 from meshlock.trace.audit import Audit
@@ -156,7 +157,7 @@ def test_the_audit_reads_the_counterexample_and_agrees(
     checking = explore(with_algorithm(ask("raymond", "line", 3), broken(kind)))
     for found in checking.violations():
         sink = io.BytesIO()
-        write_trace(checking.system, found, sink, "0")
+        write_trace(checking.system, found, sink)
         path = tmp_path / "way.jsonl"
         path.write_bytes(sink.getvalue())
         assert found.name in {"handlers", *Audit(Trace(path)).monitor.violated}

@@ -7,14 +7,13 @@ import io
 import pytest
 from checks import ask, counts, explore
 
-from meshlock import __version__
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.check.arguments import PROPERTIES, judged, refuse_unjudged
 from meshlock.check.changing_links import system
 from meshlock.check.mutants import setup_of
+from meshlock.check.retold import write_trace
 from meshlock.check.setup import SetUp
 from meshlock.check.shared import Shared
-from meshlock.check.story import write_trace
 from meshlock.check.verdict import Checking
 from meshlock.errors import Refused
 from meshlock.properties.promises import promises
@@ -56,7 +55,7 @@ def test_audit_finds_the_same_in_the_counterexample(mutant, tmp_path) -> None:
     assert explore(setup_of(mutant, mutant.algorithm)).holds()
     check = explore(setup_of(mutant, mutant.algorithm), "ties")
     file = io.BytesIO()
-    write_trace(check.system, check.violations()[0], file, __version__)
+    write_trace(check.system, check.violations()[0], file)
     path = tmp_path / "trace.jsonl"
     path.write_bytes(file.getvalue())
     assert list(Audit(Trace(path)).monitor.violated) == ["order"]

@@ -15,8 +15,9 @@ from meshlock.check.changing_links import Changing, Custody, system
 from meshlock.check.explorer import Violation
 from meshlock.check.links import Links, Wire, connected, parts, thaw
 from meshlock.check.mutants import setup_of
+from meshlock.check.retold import write_trace
 from meshlock.check.setup import SetUp
-from meshlock.check.story import pages, told_cause, write_trace
+from meshlock.check.story import pages, told_cause
 from meshlock.check.system import System
 from meshlock.errors import Refused
 from meshlock.simulate.schedule import read
@@ -294,7 +295,7 @@ def test_the_trace_of_any_run_is_judged_as_the_checker_judges_it(
                 break
             walk.take(random.choice(ways))
         with path.open("wb") as file:
-            write_trace(walk.system, walk.violation(), file, "test")
+            write_trace(walk.system, walk.violation(), file)
         audit = Audit(Trace(path))
         assert audit.monitor.violated == {}, number
         assert audit.entries > 0
@@ -330,7 +331,7 @@ def test_a_send_where_no_link_is_seen_is_found_in_the_trace_too(tmp_path: Path) 
     (found,) = checking.violations()
     path = tmp_path / "way.jsonl"
     with path.open("wb") as file:
-        write_trace(checking.system, found, file, "test")
+        write_trace(checking.system, found, file)
     assert Audit(Trace(path)).monitor.violated == {"neighbours": f"at 7: {found.text}"}
 
 
@@ -339,7 +340,7 @@ def test_a_way_with_custody_is_played_again_by_hand(tmp_path: Path) -> None:
     walk.go("the link between 0 and 1 breaks", "node 1 notices")
     path = tmp_path / "way.jsonl"
     with path.open("wb") as file:
-        write_trace(walk.system, walk.violation(), file, "test")
+        write_trace(walk.system, walk.violation(), file)
     read(Trace(path))
 
 

@@ -12,7 +12,8 @@ from meshlock.algorithms.actor import Actor, Algorithm, Effect, Network
 from meshlock.algorithms.general_scheme import Request, SchemeNode, Token, TransitWhileHolding
 from meshlock.algorithms.queues import Fifo
 from meshlock.check.lasso import components
-from meshlock.check.story import pages, write_trace
+from meshlock.check.retold import write_trace
+from meshlock.check.story import pages
 from meshlock.check.verdict import Checking
 from meshlock.cli.replay import read
 
@@ -122,6 +123,6 @@ def test_starvation_is_told_with_heights_and_counts_as_they_are(tmp_path: Path) 
     checking = competition("line", 1, ageing="none")
     trace = tmp_path / "starves.jsonl"
     with trace.open("wb") as file:
-        write_trace(checking.system, checking.violations()[0], file, "test")
+        write_trace(checking.system, checking.violations()[0], file)
     schedule, entries = read(trace)
     assert schedule.play(strict=True).outcome().entries == entries

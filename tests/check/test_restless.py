@@ -8,7 +8,7 @@ from checks import ask, counts, explore
 
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.check.mutants import setup_of
-from meshlock.check.story import write_trace
+from meshlock.check.retold import write_trace
 
 
 def test_the_ring_is_sound_and_its_states_are_few() -> None:
@@ -23,7 +23,7 @@ def test_a_trace_tells_who_set_the_token_going() -> None:
     (violation,) = checking.violations()
     assert violation.name == "served"
     sink = io.BytesIO()
-    write_trace(checking.system, violation, sink, "test")
+    write_trace(checking.system, violation, sink)
     lines = sink.getvalue().decode().splitlines()
     assert '"event":"start"' in lines[1]
     assert '"event":"send"' in lines[2]

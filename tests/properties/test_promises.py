@@ -11,8 +11,8 @@ import pytest
 
 from meshlock.algorithms.registry import ALGORITHMS, find, settle
 from meshlock.check.arguments import judged, setup
+from meshlock.check.retold import write_trace
 from meshlock.check.setup import SetUp
-from meshlock.check.story import write_trace
 from meshlock.check.verdict import Checking
 from meshlock.live.interfaces.node import Node
 from meshlock.live.pools.grants import Pool
@@ -105,7 +105,7 @@ def test_a_counterexample_says_what_was_promised(tmp_path: Path) -> None:
         checking = explored(what)
         assert "conservation" in checking.explorer.violations
         sink = io.BytesIO()
-        write_trace(checking.system, checking.violations()[0], sink, "0")
+        write_trace(checking.system, checking.violations()[0], sink)
         (tmp_path / "way.jsonl").write_bytes(sink.getvalue())
         verdict = judge(tmp_path / "way.jsonl")
         assert verdict.monitor.ordered == (options != BACKFILL)

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from meshlock.check.handlers import DELIVER, EVENTS, LINK_DOWN, LINK_UP, UNDELIVERED
+from meshlock.check import kinds
 from meshlock.check.links import Links, Pair, Step, Wire, connected, pair, parts, thaw
 from meshlock.check.model import AT_REST, Act, Fault
 from meshlock.check.places import NOTHING_DUE, Outcome
@@ -43,10 +43,6 @@ from meshlock.check.structure import Sound
 from meshlock.check.system import NODE, System
 from meshlock.check.words import copy
 from meshlock.properties import sentences
-
-BREAKS: Final = len(EVENTS)  # numbers that follow those of the events of a node
-RETURNS: Final = BREAKS + 1
-LATE: Final = BREAKS + 2
 
 NOWHERE: Final = -1  # the part of what custody keeps and cannot arrive
 
@@ -100,7 +96,7 @@ class Changing(System):
             change = setup.changes[links.changed]
             if change.up == ((change.one, change.other) in links.links):
                 return []
-            return [(LINK_UP if change.up else LINK_DOWN, change.one, change.other)]
+            return [(kinds.LINK_UP if change.up else kinds.LINK_DOWN, change.one, change.other)]
         if links.changed >= len(setup.changes) + setup.flips:
             return []
         found: list[Step] = []
@@ -108,15 +104,17 @@ class Changing(System):
             for other in range(one + 1, self.size):
                 link = (one, other)
                 if link not in links.links:
-                    found.append((LINK_UP, one, other))
+                    found.append((kinds.LINK_UP, one, other))
                 elif setup.partitions or connected(self.size, links.links - {link}):
-                    found.append((LINK_DOWN, one, other))
+                    found.append((kinds.LINK_DOWN, one, other))
         return found
 
     def changed(self, links: Links, kind: int, link: Pair) -> Links:
         """The links after this change; what was due is due no more."""
-        present = links.links | {link} if kind in (LINK_UP, RETURNS) else links.links - {link}
-        due = NOTHING_DUE if kind in (LINK_UP, LINK_DOWN) else links.due
+        present = (
+            links.links | {link} if kind in (kinds.LINK_UP, kinds.RETURNS) else links.links - {link}
+        )
+        due = NOTHING_DUE if kind in (kinds.LINK_UP, kinds.LINK_DOWN) else links.due
         return Links(present, links.changed + 1, due, links.wires, links.memory)
 
     def steps_of(self, links: Links) -> list[Step]:
@@ -276,7 +274,7 @@ class Draining(Changing):
 
     def play(self, row: list[int], step: Step, label: int, acts: list[Act] | None) -> bool:
         kind, one, other = step
-        if kind == LINK_DOWN:
+        if kind == kinds.LINK_DOWN:
             for receiver, sender in ((one, other), (other, one)):
                 place = self.places.look(receiver, row[self.tree.leaves + receiver])
                 if any(source == sender for source, _ in place.inbox):
@@ -289,7 +287,7 @@ class Returning(Changing):
 
     def play(self, row: list[int], step: Step, label: int, acts: list[Act] | None) -> bool:
         kind, one, other = step
-        if kind == LINK_DOWN:
+        if kind == kinds.LINK_DOWN:
             for receiver, sender in ((one, other), (other, one)):
                 while line := self.take_line(row, receiver, sender):
                     if not self.return_to_sender(row, line, label, acts):
@@ -302,7 +300,7 @@ class Returning(Changing):
         for message in line:
             if self.precious(message):
                 sender = self.handlers.messages[message].sender
-                if not self.learn(row, sender, UNDELIVERED, message, label, acts):
+                if not self.learn(row, sender, kinds.UNDELIVERED, message, label, acts):
                     return False
             elif acts is not None:
                 acts.append(self.drop(message))
@@ -317,7 +315,7 @@ class Custody(Changing):
     def find_link_steps(self, links: Links) -> list[Step]:
         found: list[Step] = []
         for kind, one, other in self.changes(links):
-            found.append((RETURNS if kind == LINK_UP else BREAKS, one, other))
+            found.append((kinds.RETURNS if kind == kinds.LINK_UP else kinds.BREAKS, one, other))
         part = parts(self.size, links.links)
         for frozen in links.wires:
             wire = thaw(frozen)
@@ -325,19 +323,21 @@ class Custody(Changing):
                 me, peer = wire.pair[side], wire.pair[1 - side]
                 if wire.sees[side]:
                     if not wire.alive:
-                        found.append((LINK_DOWN, me, peer))
+                        found.append((kinds.LINK_DOWN, me, peer))
                 elif wire.alive != wire.sees[1 - side]:
                     continue  # the peer has not noticed yet
                 elif wire.custody[side]:
                     if part[me] == part[peer]:
-                        found.append((LATE, me, peer))
+                        found.append((kinds.LATE, me, peer))
                 elif wire.pair in links.links:
-                    found.append((LINK_UP, me, peer))
+                    found.append((kinds.LINK_UP, me, peer))
         return found
 
     def due_steps(self, links: Links) -> list[Step]:
         """What must happen in the end if nothing else does: kind, an end, its peer."""
-        return [step for step in self.steps_of(links) if step[0] not in (BREAKS, RETURNS)]
+        return [
+            step for step in self.steps_of(links) if step[0] not in (kinds.BREAKS, kinds.RETURNS)
+        ]
 
     def survey(self, tree: list[int]) -> tuple[bool, int]:
         eager, top = super().survey(tree)
@@ -360,28 +360,28 @@ class Custody(Changing):
     def play(self, row: list[int], step: Step, label: int, acts: list[Act] | None) -> bool:
         kind, me, peer = step
         links = self.links_of(row)
-        if kind in (BREAKS, RETURNS):
+        if kind in (kinds.BREAKS, kinds.RETURNS):
             wire = links.wire((me, peer))
             if acts is not None:
-                act = Act(me, "break" if kind == BREAKS else "return")
+                act = Act(me, "break" if kind == kinds.BREAKS else "return")
                 act.peer = peer
                 acts.append(act)
-            if kind == BREAKS:
+            if kind == kinds.BREAKS:
                 self.break_off(wire, acts)
             self.set_links(row, self.changed(links, kind, wire.pair).put(wire))
             return True
         wire = links.wire(pair(me, peer))
         side = wire.side(me)
-        if kind == LATE:
+        if kind == kinds.LATE:
             message = wire.custody[side][0]
             wire.custody[side] = wire.custody[side][1:]
             self.set_links(row, links.put(wire))
             first = len(acts) if acts is not None else 0
-            going_on = self.learn(row, me, DELIVER, message, label, acts)
+            going_on = self.learn(row, me, kinds.DELIVER, message, label, acts)
             if acts is not None:
                 acts[first].late = True
             return going_on
-        if kind == LINK_DOWN:
+        if kind == kinds.LINK_DOWN:
             wire.sees[side] = False
             line = self.take_line(row, me, peer)
             wire.custody[side] = self.keep(line, acts) + wire.custody[side]
@@ -476,7 +476,7 @@ class Custody(Changing):
             return super().pays(state, label)
         links = self.links_of(self.tree.unpack(state))
         step = self.steps_of(links)[label & ((1 << NODE) - 1)]
-        return -1 if step[0] in (BREAKS, RETURNS) else self.link_debt(step)
+        return -1 if step[0] in (kinds.BREAKS, kinds.RETURNS) else self.link_debt(step)
 
     def link_debt(self, step: Step) -> int:
         """A number that no message's debt and no client's has."""

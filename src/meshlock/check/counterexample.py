@@ -1,29 +1,15 @@
-"""Counterexamples as traces, and the search for that of a mutant."""
+"""The search for the counterexample of a mutant."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from meshlock import __version__
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.check.arguments import judged
-from meshlock.check.crash_trace import write_crash_trace
-from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.explorer import Violation
-from meshlock.check.model import Model
 from meshlock.check.mutants import properties_of, setup_of
-from meshlock.check.story import write_trace
-from meshlock.check.system import System
+from meshlock.check.retold import write_trace
 from meshlock.check.verdict import checking
-
-
-def write_violation(model: Model, violation: Violation, sink: Any) -> None:
-    """The way to a violation, as a trace."""
-    if isinstance(model, Crashing):
-        write_crash_trace(model, violation, sink, __version__)
-    else:
-        assert isinstance(model, System)
-        write_trace(model, violation, sink, __version__)
 
 
 class Search:
@@ -52,4 +38,4 @@ class Search:
     def write(self, sink: Any) -> None:
         found = self.found
         assert found is not None
-        write_violation(self.check.model, found, sink)
+        write_trace(self.check.model, found, sink)

@@ -2,74 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from meshlock.algorithms.actor import NIL
-from meshlock.check.faults import (
-    LEFT_CHANGES,
-    LEFT_CRASHES,
-    LEFT_CUTS,
-    LEFT_DEATHS,
-    LEFT_DOUBLES,
-    LEFT_FORGETS,
-    LEFT_HANGS,
-    LEFT_LOSSES,
-    LEFT_PROPOSALS,
-    LEFT_REQUESTS,
-    LEFT_RESENDS,
-    LEFT_SLOW,
-    LEFT_TICKS,
-    Faults,
-)
-from meshlock.check.layers import (
-    CHANGE,
-    CRASH,
-    CUT,
-    DELIVER,
-    DIE,
-    DOUBLE,
-    EVENTS,
-    FORGET,
-    GIVE_BACK,
-    HANG,
-    HEAL,
-    LEAVE,
-    LOSE,
-    MEET,
-    NEXT,
-    NO_BOOT,
-    PRIORITY,
-    PROPOSE,
-    RENEW,
-    REQUEST,
-    RESEND,
-    RESTART,
-    SLOW,
-    TICK,
-    WITHDRAW,
-    WRITE,
-    Layers,
-)
+from meshlock.check import kinds
+from meshlock.check.faults import Faults
+from meshlock.check.layers import NO_BOOT, Layers
 from meshlock.check.links import Pair
 from meshlock.check.mailboxes import Mailboxes
 from meshlock.check.world import Step, World
-
-NAMES: Final = (*EVENTS, "deliver", "double", "lose", "crash", "slow", "", "cut", "heal")
-NAMES_OF_DISKS: Final = {DIE: "die", HANG: "hang", WRITE: "write"}
-
-BUDGETS: Final = {
-    PROPOSE: LEFT_PROPOSALS,
-    CHANGE: LEFT_CHANGES,
-    CRASH: LEFT_CRASHES,
-    FORGET: LEFT_FORGETS,
-    DOUBLE: LEFT_DOUBLES,
-    LOSE: LEFT_LOSSES,
-    SLOW: LEFT_SLOW,
-    RESEND: LEFT_RESENDS,
-    CUT: LEFT_CUTS,
-    DIE: LEFT_DEATHS,
-    HANG: LEFT_HANGS,
-}
 
 
 class Possible:
@@ -96,21 +35,24 @@ class Possible:
                 steps = own[i, place] = self.own_steps(i, place, left)
             found += steps
         found += self.mailboxes.steps[world.box]
-        if left[LEFT_CRASHES] + left[LEFT_DEATHS] < self.bounds.crashes + self.bounds.stay_dead:
+        if (
+            left[kinds.LEFT_CRASHES] + left[kinds.LEFT_DEATHS]
+            < self.bounds.crashes + self.bounds.stay_dead
+        ):
             found = [step for step in found if self.meets_nobody_down(world, step)]
-        if left[LEFT_DOUBLES] > 0 or left[LEFT_LOSSES] > 0:
+        if left[kinds.LEFT_DOUBLES] > 0 or left[kinds.LEFT_LOSSES] > 0:
             found += self.faults_of_messages(world)
         if self.bounds.slow_disks > 0:
             found = self.with_disks(world, found)
         for number in range(len(self.links)):
             if number in world.rest.cuts:
-                found.append((HEAL, number))
-            elif left[LEFT_CUTS] > 0:
-                found.append((CUT, number))
-        if left[LEFT_TICKS] != 0:
-            found.append((TICK, 0))
-            if left[LEFT_SLOW] > 0:
-                found += [(SLOW, i) for i in range(self.size)]
+                found.append((kinds.HEAL, number))
+            elif left[kinds.LEFT_CUTS] > 0:
+                found.append((kinds.CUT, number))
+        if left[kinds.LEFT_TICKS] != 0:
+            found.append((kinds.TICK, 0))
+            if left[kinds.LEFT_SLOW] > 0:
+                found += [(kinds.SLOW, i) for i in range(self.size)]
         return found
 
     def is_up(self, world: World, i: int) -> bool:
@@ -118,9 +60,9 @@ class Possible:
 
     def meets_nobody_down(self, world: World, step: Step) -> bool:
         kind, subject = step
-        if kind == MEET:
+        if kind == kinds.MEET:
             return self.is_up(world, subject % self.size)
-        if kind in (DELIVER, NEXT):
+        if kind in (kinds.DELIVER, kinds.NEXT):
             return self.is_up(world, self.mail.carried[subject].receiver)
         return True
 
@@ -128,10 +70,12 @@ class Possible:
         left = world.rest.left
         found: list[Step] = []
         for message in self.mailboxes.loose[world.box]:
-            if left[LEFT_DOUBLES] > 0 and self.meets_nobody_down(world, (DELIVER, message)):
-                found.append((DOUBLE, message))
-            if left[LEFT_LOSSES] > 0:
-                found.append((LOSE, message))
+            if left[kinds.LEFT_DOUBLES] > 0 and self.meets_nobody_down(
+                world, (kinds.DELIVER, message)
+            ):
+                found.append((kinds.DOUBLE, message))
+            if left[kinds.LEFT_LOSSES] > 0:
+                found.append((kinds.LOSE, message))
         return found
 
     def own_steps(self, i: int, number: int, left: tuple[int, ...]) -> list[Step]:
@@ -139,77 +83,79 @@ class Possible:
         bounds, place = self.bounds, self.layers.places[i][number]
         found: list[Step] = []
         if not place.up and place.boot != NO_BOOT:
-            found.append((RESTART, i))
-            if left[LEFT_FORGETS] > 0:
-                found.append((FORGET, i))
+            found.append((kinds.RESTART, i))
+            if left[kinds.LEFT_FORGETS] > 0:
+                found.append((kinds.FORGET, i))
         for step in place.steps:
-            if step[0] == RENEW and not bounds.travelling:
+            if step[0] == kinds.RENEW and not bounds.travelling:
                 found += self.meetings(i, place.members)
             elif self.is_allowed(step, left):
                 found.append(step)
-        if place.up and left[LEFT_CRASHES] > 0 and i in bounds.crashing:
-            found.append((CRASH, i))
-        if place.up and left[LEFT_DEATHS] > 0 and i in bounds.crashing:
-            found.append((DIE, i))
+        if place.up and left[kinds.LEFT_CRASHES] > 0 and i in bounds.crashing:
+            found.append((kinds.CRASH, i))
+        if place.up and left[kinds.LEFT_DEATHS] > 0 and i in bounds.crashing:
+            found.append((kinds.DIE, i))
         return found
 
     def is_allowed(self, step: Step, left: tuple[int, ...]) -> bool:
         """Do the bounds allow what this node could do?"""
         kind, subject = step
-        if kind == REQUEST:  # the requests of a node come in their order
-            if left[LEFT_REQUESTS + subject - 1] <= 0:
+        if kind == kinds.REQUEST:  # the requests of a node come in their order
+            if left[kinds.LEFT_REQUESTS + subject - 1] <= 0:
                 return False
             here = self.layers.clients[self.setup.requests[subject - 1].node]
-            return all(left[LEFT_REQUESTS + one - 1] <= 0 for one in here if one < subject)
-        if kind == PRIORITY:
+            return all(left[kinds.LEFT_REQUESTS + one - 1] <= 0 for one in here if one < subject)
+        if kind == kinds.PRIORITY:
             client, priority = self.layers.change_of(kind, subject)
             number, changed = (
                 subject // (len(self.setup.requests) + 1),
-                left[LEFT_REQUESTS + client - 1],
+                left[kinds.LEFT_REQUESTS + client - 1],
             )
             now = self.setup.priority(client, changed)
             return priority != now and self.setup.change(changed, number) < 0
-        if kind == CHANGE and left[LEFT_PROPOSALS] == 0:
+        if kind == kinds.CHANGE and left[kinds.LEFT_PROPOSALS] == 0:
             return False
-        budget = BUDGETS.get(kind, -1)
+        budget = kinds.BUDGETS.get(kind, -1)
         return budget < 0 or left[budget] > 0
 
     def meetings(self, i: int, members: tuple[int, ...]) -> list[Step]:
         return [
-            (MEET, i * self.size + member) for member in members if member != i or len(members) == 1
+            (kinds.MEET, i * self.size + member)
+            for member in members
+            if member != i or len(members) == 1
         ]
 
     def with_disks(self, world: World, found: list[Step]) -> list[Step]:
         """A renewal that waits for the disk is worth less than the next one."""
         late = [i for i, writes in world.rest.hanging if len(writes) > 0]
-        steps = [step for step in found if step[0] != MEET or step[1] // self.size not in late]
+        steps = [
+            step for step in found if step[0] != kinds.MEET or step[1] // self.size not in late
+        ]
         for i in range(self.size):
             if world.writes(i) is not None:
-                steps.append((WRITE, i))
-            elif world.rest.left[LEFT_HANGS] > 0 and self.is_up(world, i):
-                steps.append((HANG, i))
+                steps.append((kinds.WRITE, i))
+            elif world.rest.left[kinds.LEFT_HANGS] > 0 and self.is_up(world, i):
+                steps.append((kinds.HANG, i))
         return steps
 
     def name(self, kind: int, subject: int) -> str:
         """A step in a word or two: ``crash 1``, ``deliver RENEW 0>2``, ``tick``."""
-        if kind in (DELIVER, NEXT, DOUBLE, LOSE):
-            return f"{NAMES[kind]} {self.mail.name(subject)}"
-        if kind == MEET:
+        if kind in (kinds.DELIVER, kinds.NEXT, kinds.DOUBLE, kinds.LOSE):
+            return f"{kinds.NAMES[kind]} {self.mail.name(subject)}"
+        if kind == kinds.MEET:
             return f"renew {subject // self.size} with {subject % self.size}"
-        if kind in (REQUEST, LEAVE, WITHDRAW):
-            return f"{NAMES[kind]} {self.setup.client_name(subject)}"
-        if kind in (GIVE_BACK, PRIORITY):
+        if kind in (kinds.REQUEST, kinds.LEAVE, kinds.WITHDRAW):
+            return f"{kinds.NAMES[kind]} {self.setup.client_name(subject)}"
+        if kind in (kinds.GIVE_BACK, kinds.PRIORITY):
             client, number = self.layers.change_of(kind, subject)
-            more = "" if kind == GIVE_BACK and number == 1 else f" {number}"
-            return f"{NAMES[kind]} {self.setup.client_name(client)}{more}"
-        if kind == CHANGE:
+            more = "" if kind == kinds.GIVE_BACK and number == 1 else f" {number}"
+            return f"{kinds.NAMES[kind]} {self.setup.client_name(client)}{more}"
+        if kind == kinds.CHANGE:
             changes = self.bounds.changes
             add, remove, permits, names = changes[subject % len(changes)]
             action = f"resize to {permits}" if permits else f"remove {remove}"
             action = f"rename to {' '.join(names)}" if names else action
             return f"{action if add == NIL else f'add {add}'} by {subject // len(changes)}"
-        if kind in (CUT, HEAL):
-            return f"{NAMES[kind]} {self.links[subject][0]}-{self.links[subject][1]}"
-        if kind in NAMES_OF_DISKS:
-            return f"{NAMES_OF_DISKS[kind]} {subject}"
-        return NAMES[kind] if kind == TICK else f"{NAMES[kind]} {subject}"
+        if kind in (kinds.CUT, kinds.HEAL):
+            return f"{kinds.NAMES[kind]} {self.links[subject][0]}-{self.links[subject][1]}"
+        return kinds.NAMES[kind] if kind == kinds.TICK else f"{kinds.NAMES[kind]} {subject}"

@@ -51,51 +51,15 @@ earlier, which allows more. Only the member refuses lower epochs earlier than it
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Final, cast
 
 from meshlock.algorithms.actor import NIL
 from meshlock.algorithms.recovery.records import NO_EPOCH, Fence
-from meshlock.check.crash_steps import BUDGETS, NAMES_OF_DISKS, Possible
-from meshlock.check.faults import (
-    LEFT_PROPOSALS,
-    LEFT_REQUESTS,
-    LEFT_TICKS,
-)
+from meshlock.check import kinds
+from meshlock.check.crash_steps import Possible
 from meshlock.check.judging import Judge
-from meshlock.check.layers import (
-    CHANGE,
-    CLOSE,
-    CRASH,
-    CUT,
-    DELIVER,
-    DIE,
-    DOUBLE,
-    FORGET,
-    GIVE_BACK,
-    HANG,
-    HEAL,
-    LEAVE,
-    LINK_DOWN,
-    LINK_UP,
-    LOSE,
-    MEET,
-    NEXT,
-    PRIORITY,
-    PROPOSE,
-    RENEW,
-    REQUEST,
-    RESTART,
-    SHIFT,
-    SLOW,
-    TICK,
-    WITHDRAW,
-    WRITE,
-    Key,
-    Layers,
-    Outcome,
-    Place,
-)
+from meshlock.check.layers import Key, Layers, Outcome, Place
 from meshlock.check.links import Pair
 from meshlock.check.mailboxes import EMPTY, Mailboxes
 from meshlock.check.model import Act, Fault, Model, Part
@@ -133,6 +97,33 @@ class Crashing(Model):
         self.first: World | None = None
         self.seen: Container[int] = set()  # states that were judged when they were reached first
         self.acts: list[Act] | None = None  # what happens is noted here, if anybody listens
+        self.takes: dict[int, Callable[[World, int, int], None]] = {
+            kinds.DELIVER: self.take_loose,
+            kinds.NEXT: self.take_next,
+            kinds.DOUBLE: self.take_double,
+            kinds.LOSE: self.take_loss,
+            kinds.MEET: self.take_meeting,
+            kinds.TICK: self.take_tick,
+            kinds.SLOW: self.take_tick,
+            kinds.CRASH: self.crash,
+            kinds.DIE: self.crash,
+            kinds.HANG: self.hang,
+            kinds.WRITE: self.write,
+            kinds.RESTART: self.restart,
+            kinds.FORGET: self.restart,
+            kinds.CUT: self.change_link,
+            kinds.HEAL: self.change_link,
+            kinds.CHANGE: self.take_change,
+            kinds.RENEW: self.take_own,
+            kinds.PROPOSE: self.take_own,
+            kinds.CLOSE: self.take_own,
+            kinds.RESEND: self.take_own,
+            kinds.REQUEST: self.take_client,
+            kinds.LEAVE: self.take_client,
+            kinds.WITHDRAW: self.take_client,
+            kinds.GIVE_BACK: self.take_client,
+            kinds.PRIORITY: self.take_client,
+        }
 
     # -- states as numbers ---------------------------------------------------------------------
 
@@ -211,7 +202,7 @@ class Crashing(Model):
         self.faults.clear()
         world, judge = self.world(state), self.judge
         for kind, subject in self.possible.steps(world):
-            label = (kind << SHIFT) + subject
+            label = (kind << kinds.SHIFT) + subject
             after = self.after(world, kind, subject)
             wrong: list[Fault] = []
             if judge.ordered or after.failure or after.fence_repeated or self.resizes:
@@ -229,51 +220,10 @@ class Crashing(Model):
 
     def after(self, world: World, kind: int, subject: int) -> World:
         after = world.copy()
-        budget = BUDGETS.get(kind, -1)
+        budget = kinds.BUDGETS.get(kind, -1)
         if budget >= 0:
             after.spend(budget)
-        if kind == DELIVER:
-            after.box = self.mailboxes.take(after.box, subject)
-            self.deliver(after, subject)
-        elif kind == MEET:
-            self.meet(after, subject // self.size, subject % self.size)
-        elif kind in (TICK, SLOW):
-            if after.rest.left[LEFT_TICKS] != ANY_NUMBER:
-                after.spend(LEFT_TICKS)
-            self.tick(after, subject if kind == SLOW else NIL)
-        elif kind == NEXT:
-            after.box = self.mailboxes.pop(after.box, subject)
-            self.deliver(after, subject)
-        elif kind == DOUBLE:
-            self.deliver(after, subject)
-        elif kind in (GIVE_BACK, PRIORITY):
-            client, _ = self.layers.change_of(kind, subject)
-            if kind == PRIORITY:
-                self.judge.note_change(after, subject)
-            self.call(after, self.setup.requests[client - 1].node, kind, subject)
-        elif kind in (REQUEST, LEAVE, WITHDRAW):
-            if kind == REQUEST:
-                after.spend(LEFT_REQUESTS + subject - 1)
-            self.call(after, self.setup.requests[subject - 1].node, kind, subject)
-        elif kind in (CRASH, DIE):
-            self.crash(after, subject, kind)
-        elif kind == HANG:
-            self.note(subject, "hang", NIL)
-            after.set_writes(subject, ())
-        elif kind == WRITE:
-            self.write(after, subject)
-        elif kind in (RESTART, FORGET):
-            self.restart(after, kind, subject)
-        elif kind in (CUT, HEAL):
-            self.change_link(after, kind, subject)
-        elif kind == LOSE:
-            after.box = self.mailboxes.take(after.box, subject)
-            self.note_loss(subject)
-        elif kind == CHANGE:
-            after.spend(LEFT_PROPOSALS)
-            self.call(after, subject // len(self.bounds.changes), kind, subject)
-        else:
-            self.call(after, subject, kind, 0)
+        self.takes[kind](after, kind, subject)
         if self.mailboxes.messages[after.box]:
             self.settle(after)
         if self.judge.ordered:
@@ -283,6 +233,46 @@ class Crashing(Model):
         if self.resizes:
             self.judge.size_after(after)
         return after
+
+    def take_loose(self, world: World, _: int, message: int) -> None:
+        world.box = self.mailboxes.take(world.box, message)
+        self.deliver(world, message)
+
+    def take_next(self, world: World, _: int, message: int) -> None:
+        world.box = self.mailboxes.pop(world.box, message)
+        self.deliver(world, message)
+
+    def take_double(self, world: World, _: int, message: int) -> None:
+        self.deliver(world, message)
+
+    def take_loss(self, world: World, _: int, message: int) -> None:
+        world.box = self.mailboxes.take(world.box, message)
+        self.note_loss(message)
+
+    def take_meeting(self, world: World, _: int, subject: int) -> None:
+        self.meet(world, subject // self.size, subject % self.size)
+
+    def take_tick(self, world: World, kind: int, subject: int) -> None:
+        if world.rest.left[kinds.LEFT_TICKS] != ANY_NUMBER:
+            world.spend(kinds.LEFT_TICKS)
+        self.tick(world, subject if kind == kinds.SLOW else NIL)
+
+    def take_change(self, world: World, kind: int, subject: int) -> None:
+        world.spend(kinds.LEFT_PROPOSALS)
+        self.call(world, subject // len(self.bounds.changes), kind, subject)
+
+    def take_own(self, world: World, kind: int, i: int) -> None:
+        self.call(world, i, kind, 0)
+
+    def take_client(self, world: World, kind: int, subject: int) -> None:
+        client = subject
+        if kind in (kinds.GIVE_BACK, kinds.PRIORITY):
+            client, _ = self.layers.change_of(kind, subject)
+        if kind == kinds.PRIORITY:
+            self.judge.note_change(world, subject)
+        elif kind == kinds.REQUEST:
+            world.spend(kinds.LEFT_REQUESTS + client - 1)
+        self.call(world, self.setup.requests[client - 1].node, kind, subject)
 
     def wall_clock(self, world: World) -> int:
         """Not below any number that an epoch had before; only for those without a disk."""
@@ -335,21 +325,21 @@ class Crashing(Model):
             world.set_writes(i, a_tick_later(writes, self.mail, slow))
         for i, place in enumerate(world.places):
             if i != slow and self.layers.places[i][place].up:
-                self.call(world, i, TICK, 0)
+                self.call(world, i, kinds.TICK, 0)
 
     def meet(self, world: World, i: int, member: int) -> None:
         """Node i renews with this member: question and answer at once."""
-        for question in self.run(world, i, RENEW, 0):
+        for question in self.run(world, i, kinds.RENEW, 0):
             if self.mail.carried[question].receiver == member:
-                for answer in self.run(world, member, DELIVER, question):
+                for answer in self.run(world, member, kinds.DELIVER, question):
                     self.deliver(world, answer)
 
-    def crash(self, world: World, i: int, kind: int) -> None:
-        self.note(i, NAMES_OF_DISKS.get(kind, "crash"), NIL)
+    def crash(self, world: World, kind: int, i: int) -> None:
+        self.note(i, kinds.NAMES[kind], NIL)
         running = [(i, *one) for one in self.at(world, i).running if one[2] > 0]
         world.rest = world.rest.but(orphans=tuple(sorted([*world.rest.orphans, *running])))
         place = world.places[i]
-        world.places[i] = self.layers.dead(i) if kind == DIE else self.layers.down(i, place)
+        world.places[i] = self.layers.dead(i) if kind == kinds.DIE else self.layers.down(i, place)
         for _, messages in world.writes(i) or ():
             for message in messages:
                 self.note_loss(message)
@@ -363,7 +353,7 @@ class Crashing(Model):
     def restart(self, world: World, kind: int, i: int) -> None:
         if self.fixed:
             self.lose_lines(world, i, 0)
-        forgotten = kind == FORGET or self.at(world, i).disk is None
+        forgotten = kind == kinds.FORGET or self.at(world, i).disk is None
         self.call(world, i, kind, self.wall_clock(world) if forgotten else 0)
         for number, (one, other) in enumerate(self.links):
             if i in (one, other) and number not in world.rest.cuts:
@@ -379,8 +369,8 @@ class Crashing(Model):
 
     def change_link(self, world: World, kind: int, number: int) -> None:
         one, other = self.links[number]
-        self.note(one, "break" if kind == CUT else "return", other)
-        if kind == CUT:
+        self.note(one, "break" if kind == kinds.CUT else "return", other)
+        if kind == kinds.CUT:
             world.rest = world.rest.but(cuts=tuple(sorted([*world.rest.cuts, number])))
             self.fail(world, one, other)
         else:
@@ -389,8 +379,8 @@ class Crashing(Model):
 
     def form(self, world: World, one: int, other: int) -> None:
         if self.at(world, one).up and self.at(world, other).up:
-            self.call(world, one, LINK_UP, other)
-            self.call(world, other, LINK_UP, one)
+            self.call(world, one, kinds.LINK_UP, other)
+            self.call(world, other, kinds.LINK_UP, one)
 
     def fail(self, world: World, one: int, other: int) -> None:
         """The ends that are up notice; of what was on the link, tokens and permits may be late."""
@@ -406,14 +396,14 @@ class Crashing(Model):
                     self.note_loss(message)
         for me, peer in ((one, other), (other, one)):
             if self.at(world, me).up:
-                self.call(world, me, LINK_DOWN, peer)
+                self.call(world, me, kinds.LINK_DOWN, peer)
 
     # -- handlers and messages -----------------------------------------------------------------
 
     def deliver(self, world: World, message: int) -> None:
         i = self.mail.carried[message].receiver
         if self.layers.places[i][world.places[i]].up:
-            for answer in self.run(world, i, DELIVER, message):
+            for answer in self.run(world, i, kinds.DELIVER, message):
                 self.send(world, answer)
 
     def call(self, world: World, i: int, kind: int, subject: int) -> None:
@@ -424,7 +414,7 @@ class Crashing(Model):
     def run(self, world: World, i: int, kind: int, subject: int) -> list[int]:
         """The messages that leave at once: all, unless the disk hangs."""
         before = world.places[i]
-        outcome = self.layers.places[i][before].outcomes.get((kind << SHIFT) + subject)
+        outcome = self.layers.places[i][before].outcomes.get((kind << kinds.SHIFT) + subject)
         if outcome is None:
             outcome = self.layers.outcome(i, before, kind, subject)
         if self.acts is not None:
@@ -465,7 +455,11 @@ class Crashing(Model):
         world.set_writes(i, writes)
         return at_once
 
-    def write(self, world: World, i: int) -> None:
+    def hang(self, world: World, _: int, i: int) -> None:
+        self.note(i, "hang", NIL)
+        world.set_writes(i, ())
+
+    def write(self, world: World, _: int, i: int) -> None:
         """The disk takes what it is to write, and what stands behind that leaves."""
         self.note(i, "write", NIL)
         writes = world.writes(i) or ()
@@ -494,7 +488,9 @@ class Crashing(Model):
     # -- telling what happened -----------------------------------------------------------------
 
     def explain(self, state: int, label: int) -> list[Act]:
-        return self.describe_step(self.world(state), label >> SHIFT, label & ((1 << SHIFT) - 1))
+        return self.describe_step(
+            self.world(state), label >> kinds.SHIFT, label & ((1 << kinds.SHIFT) - 1)
+        )
 
     def opening(self) -> list[Act]:
         """What happens before the search begins, once everybody has started."""
@@ -552,18 +548,18 @@ def first_epoch(model: Crashing, world: World) -> None:
     for _ in range(model.bounds.wait):
         renew_and_tick(model, world)
     if not made or model.fixed:
-        for kind in (PROPOSE, CLOSE):
+        for kind in (kinds.PROPOSE, kinds.CLOSE):
             model.call(world, 0, kind, 0)
             deliver_all(model, world)
     if not made:
         for _ in range(model.bounds.wait):
             renew_and_tick(model, world)
-    model.call(world, 0, RENEW, 0)
+    model.call(world, 0, kinds.RENEW, 0)
     deliver_all(model, world)
 
 
 def renew_and_tick(model: Crashing, world: World) -> None:
-    model.call(world, 0, RENEW, 0)
+    model.call(world, 0, kinds.RENEW, 0)
     deliver_all(model, world)
     model.tick(world, NIL)
 

@@ -26,7 +26,7 @@ class Faults(FaultSettings):
         self.eager = self.handshakes == "eager"  # HELLO and LINK arrive at once
 
     def budgets(self) -> list[int]:
-        """How often each of what is limited may happen, in the order of the ``LEFT_`` numbers."""
+        """How often each thing may happen, in the order of the ``LEFT_`` numbers in kinds.py."""
         return [
             self.proposals,
             self.crashes,
@@ -41,10 +41,3 @@ class Faults(FaultSettings):
             self.slow_disks,
             self.ticks,
         ]
-
-
-LEFT_PROPOSALS, LEFT_CRASHES, LEFT_FORGETS, LEFT_DOUBLES, LEFT_LOSSES = range(5)
-LEFT_SLOW, LEFT_RESENDS, LEFT_CHANGES, LEFT_CUTS, LEFT_DEATHS = range(5, 10)
-LEFT_HANGS, LEFT_TICKS, LEFT_REQUESTS = range(10, 13)
-"""From the last on there is one per client: 1, it may ask; 0, it has asked; below 0, it has changed
-its priority, see :meth:`~meshlock.check.setup.SetUp.change`."""

@@ -9,35 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from meshlock.algorithms.actor import Actor, ChoosingActor, Enter, Frozen, Message, choices_of
+from meshlock.check import kinds
 from meshlock.check.model import Act, Fault
 from meshlock.check.setup import SetUp
 from meshlock.check.standings import Standings
 from meshlock.check.words import Word, copy, spoken, word
 from meshlock.properties import sentences
 from meshlock.world.effects import NOTHING, Effects
-
-DELIVER: Final = 0
-REQUEST: Final = 1
-LEAVE: Final = 2
-LINK_UP: Final = 3
-LINK_DOWN: Final = 4
-UNDELIVERED: Final = 5
-START: Final = 6
-WITHDRAW: Final = 7
-PRIORITY: Final = 8
-PART: Final = 9
-EVENTS: Final = (
-    "deliver",
-    "request",
-    "leave",
-    "link-up",
-    "link-down",
-    "undelivered",
-    "start",
-    "withdraw",
-    "priority",
-    "give-back",
-)
 
 NOBODY: Final = -1
 UNCHANGED: Final = "its client's request cannot be changed any more"
@@ -136,12 +114,12 @@ class Handlers(Effects):
         if choice >= 0 and isinstance(node, ChoosingActor):
             node.choose(choice)
         tokens, permits = node.tokens(), node.free_permits()
-        if kind in (DELIVER, UNDELIVERED):
+        if kind in (kinds.DELIVER, kinds.UNDELIVERED):
             tokens += self.messages[subject].tokens()
             permits += self.messages[subject].permits()
-        elif kind == LEAVE:
+        elif kind == kinds.LEAVE:
             permits += self.wants[subject]
-        elif kind == PART:
+        elif kind == kinds.GIVE_BACK:
             permits += self.standings.released(subject)
         run = Run()
         failure = self.handle(node, kind, subject)
@@ -149,7 +127,7 @@ class Handlers(Effects):
         if not failure:
             self.sends, self.receivers, self.enters, self.grants = [], [], [], []
             self.lent, self.failure, self.faults = NOBODY, "", []
-            self.done(node, EVENTS[kind], NOTHING, tokens, permits)
+            self.done(node, kinds.NAMES[kind], NOTHING, tokens, permits)
             failure = self.failure
         self.out.clear()
         if failure:
@@ -204,27 +182,27 @@ class Handlers(Effects):
     def handle(self, node: Actor, kind: int, subject: int) -> str:
         """Run one handler; the empty text, or what went wrong."""
         try:
-            if kind == DELIVER:
+            if kind == kinds.DELIVER:
                 node.receive(copy(self.messages[subject]))
-            elif kind == REQUEST:
+            elif kind == kinds.REQUEST:
                 node.request(subject, self.wants[subject], self.priorities[subject])
-            elif kind == LEAVE:
+            elif kind == kinds.LEAVE:
                 node.release(self.standings.clients[subject])
-            elif kind == PRIORITY:
+            elif kind == kinds.PRIORITY:
                 there = self.standings.shifts[subject][1]
                 client, want = self.standings.clients[there], self.wants[there]
                 if not node.change_priority(client, want, self.priorities[there]):
                     return UNCHANGED
-            elif kind == PART:
+            elif kind == kinds.GIVE_BACK:
                 client = self.standings.clients[self.standings.shifts[subject][0]]
                 node.release_some(client, self.standings.released(subject))
-            elif kind == LINK_UP:
+            elif kind == kinds.LINK_UP:
                 node.link_up(subject)
-            elif kind == LINK_DOWN:
+            elif kind == kinds.LINK_DOWN:
                 node.link_down(subject)
-            elif kind == START:
+            elif kind == kinds.START:
                 node.start()
-            elif kind == WITHDRAW:
+            elif kind == kinds.WITHDRAW:
                 if not node.withdraw(self.standings.clients[subject]):
                     return "its client waits, but cannot withdraw its request"
             else:
@@ -237,23 +215,25 @@ class Handlers(Effects):
 
     def act(self, i: int, local: int, kind: int, subject: int, choice: int) -> Act:
         node = self.nodes[i]
-        act = Act(i, EVENTS[kind])
+        act = Act(i, kinds.NAMES[kind])
         act.before = self.locals[i][local]
         act.names = node.variables
         act.choice = choice
         node.thaw(act.before)
         if choice >= 0 and isinstance(node, ChoosingActor):
             node.choose(choice)
-        if kind in (DELIVER, UNDELIVERED):
+        if kind in (kinds.DELIVER, kinds.UNDELIVERED):
             act.message = copy(self.messages[subject])
-        elif kind in (REQUEST, LEAVE, WITHDRAW, PRIORITY, PART):
+        elif kind in (kinds.REQUEST, kinds.LEAVE, kinds.WITHDRAW, kinds.PRIORITY, kinds.GIVE_BACK):
             standing = (
-                subject if kind not in (PRIORITY, PART) else self.standings.shifts[subject][1]
+                subject
+                if kind not in (kinds.PRIORITY, kinds.GIVE_BACK)
+                else self.standings.shifts[subject][1]
             )
             act.client = self.standings.clients[standing]
             act.want = self.wants[standing]
             act.priority = self.priorities[standing]
-            act.released = self.standings.released(subject) if kind == PART else 0
+            act.released = self.standings.released(subject) if kind == kinds.GIVE_BACK else 0
         else:
             act.peer = subject
         act.failure = self.handle(node, kind, subject)

@@ -22,8 +22,8 @@ from typing import Final
 
 from meshlock.algorithms.actor import NIL
 from meshlock.algorithms.recovery.records import Epoch, Fence, Seal, TokenState
-from meshlock.check.faults import LEFT_REQUESTS
-from meshlock.check.layers import GIVE_BACK, LEAVE, PRIORITY, SHIFT, WITHDRAW, Layers, Place
+from meshlock.check import kinds
+from meshlock.check.layers import Layers, Place
 from meshlock.check.mailboxes import Mailboxes
 from meshlock.check.model import Fault
 from meshlock.check.places import NOTHING_DUE
@@ -152,15 +152,15 @@ class Judge:
 
     def due_after(self, before: World, world: World, kind: int, subject: int) -> None:
         """Of what priority must the next be that enters? Nobody's who entered in this step."""
-        falls = kind == PRIORITY and self.falls(before, subject)
-        if kind == WITHDRAW or falls:  # it may have been the one, and may be served as it was
+        falls = kind == kinds.PRIORITY and self.falls(before, subject)
+        if kind == kinds.WITHDRAW or falls:  # it may have been the one, and may be served as it was
             world.rest = world.rest.but(due=NOTHING_DUE)
-        elif kind in (LEAVE, GIVE_BACK, PRIORITY) and self.quiet(before):
+        elif kind in (kinds.LEAVE, kinds.GIVE_BACK, kinds.PRIORITY) and self.quiet(before):
             waiting = [self.priority(before, client) for client in self.waiting(before)]
             world.rest = world.rest.but(due=max(waiting, default=NOTHING_DUE))
 
     def falls(self, before: World, subject: int) -> bool:
-        client, priority = self.layers.change_of(PRIORITY, subject)
+        client, priority = self.layers.change_of(kinds.PRIORITY, subject)
         return priority < self.priority(before, client)
 
     def order(self, before: World, world: World, label: int) -> list[Fault]:
@@ -178,8 +178,10 @@ class Judge:
             due = world.rest.due
             world.rest = world.rest.but(due=NOTHING_DUE)
             priority = self.priority(before, client)
-            if label >> SHIFT == PRIORITY:
-                changed, new = self.layers.change_of(PRIORITY, label & ((1 << SHIFT) - 1))
+            if label >> kinds.SHIFT == kinds.PRIORITY:
+                changed, new = self.layers.change_of(
+                    kinds.PRIORITY, label & ((1 << kinds.SHIFT) - 1)
+                )
                 priority = new if changed == client else priority
             if due > NOTHING_DUE and priority + self.gain < due:
                 return [Fault("order", sentences.out_of_order(i, priority, due), label)]
@@ -227,12 +229,12 @@ class Judge:
 
     def priority(self, world: World, client: int) -> int:
         """As it asked or changed it, whatever its node believes."""
-        return self.layers.setup.priority(client, world.rest.left[LEFT_REQUESTS + client - 1])
+        return self.layers.setup.priority(client, world.rest.left[kinds.LEFT_REQUESTS + client - 1])
 
     def note_change(self, world: World, subject: int) -> None:
         number, client = divmod(subject, len(self.layers.setup.requests) + 1)
         left = list(world.rest.left)
-        place = LEFT_REQUESTS + client - 1
+        place = kinds.LEFT_REQUESTS + client - 1
         left[place] = self.layers.setup.change(left[place], number)
         world.rest = world.rest.but(left=tuple(left))
 
@@ -240,8 +242,8 @@ class Judge:
         """Of who waits no more, no matter what its priority was."""
         left, waiting = list(world.rest.left), self.waiting(world)
         for client in range(1, len(self.layers.setup.requests) + 1):
-            if left[LEFT_REQUESTS + client - 1] < 0 and client not in waiting:
-                left[LEFT_REQUESTS + client - 1] = 0
+            if left[kinds.LEFT_REQUESTS + client - 1] < 0 and client not in waiting:
+                left[kinds.LEFT_REQUESTS + client - 1] = 0
         world.rest = world.rest.but(left=tuple(left))
 
 

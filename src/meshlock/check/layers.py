@@ -8,6 +8,7 @@ from meshlock.algorithms.actor import Actor, Enter, Frozen, Message, Save
 from meshlock.algorithms.recovery.layer import Layer, layer
 from meshlock.algorithms.recovery.records import NO_EPOCH, Durable, Epoch, Fence, TokenState
 from meshlock.algorithms.recovery.terms import Terms
+from meshlock.check import kinds
 from meshlock.check.faults import Faults
 from meshlock.check.mail import Mail, make_relative
 from meshlock.check.model import Act
@@ -15,30 +16,6 @@ from meshlock.check.setup import SetUp
 from meshlock.check.world import Disk, Running
 from meshlock.properties import sentences
 from meshlock.world.effects import NOTHING, Effects
-
-(REQUEST, LEAVE, WITHDRAW, RENEW, PROPOSE, CHANGE, CLOSE, RESEND) = range(8)
-(DELIVER, RESTART, FORGET, TICK, LINK_UP, LINK_DOWN, GIVE_BACK, PRIORITY) = range(8, 16)
-# What no node does:
-NEXT, DOUBLE, LOSE, CRASH, SLOW, MEET, CUT, HEAL, DIE, HANG, WRITE = range(16, 27)
-SHIFT: Final = 26  # a label is the kind of the step shifted by this, plus its subject
-EVENTS: Final = (
-    "request",
-    "leave",
-    "withdraw",
-    "renew",
-    "propose",
-    "change",
-    "close",
-    "resend",
-    "deliver",
-    "restart",
-    "forget",
-    "tick",
-    "link-up",
-    "link-down",
-    "give-back",
-    "priority",
-)
 
 NO_KEEP: Final = -1
 NO_BOOT: Final = 0  # of a node that stopped for good
@@ -262,28 +239,28 @@ class Layers(Effects):
         for client in self.clients[me]:
             if client in place.waiting:
                 if self.setup.withdrawals:
-                    steps.append((WITHDRAW, client))
+                    steps.append((kinds.WITHDRAW, client))
                 for number in range(len(self.setup.raises_of(client))):
-                    steps.append((PRIORITY, self.subject(client, number)))
+                    steps.append((kinds.PRIORITY, self.subject(client, number)))
             elif client in place.inside:
                 if not self.setup.requests[client - 1].stays:
-                    steps.append((LEAVE, client))
+                    steps.append((kinds.LEAVE, client))
                 for number, amount in enumerate(self.setup.parts_of(client)):
                     if place.parts.get(client, 0) > amount:
-                        steps.append((GIVE_BACK, self.subject(client, number)))
+                        steps.append((kinds.GIVE_BACK, self.subject(client, number)))
             elif len(place.inside) + len(place.waiting) < self.setup.clients:
-                steps.append((REQUEST, client))
+                steps.append((kinds.REQUEST, client))
         if node.member.promised == node.member.adopted and node.member.has_to_renew():
-            steps.append((RENEW, me))
+            steps.append((kinds.RENEW, me))
         if me in faults.proposers and node.member.votes():
-            steps.append((PROPOSE, me))
+            steps.append((kinds.PROPOSE, me))
             for number, change in enumerate(faults.changes):
                 if not change.is_made(node.member.config):
-                    steps.append((CHANGE, me * len(faults.changes) + number))
+                    steps.append((kinds.CHANGE, me * len(faults.changes) + number))
         if node.member.may_close():
-            steps.append((CLOSE, me))
+            steps.append((kinds.CLOSE, me))
         if place.waiting or place.returning or node.member.holding.unaccepted is not None:
-            steps.append((RESEND, me))
+            steps.append((kinds.RESEND, me))
         return steps
 
     def subject(self, client: int, number: int) -> int:
@@ -295,7 +272,7 @@ class Layers(Effects):
         """The client of such a step, and the priority, or how many permits."""
         number, client = divmod(subject, len(self.setup.requests) + 1)
         setup = self.setup
-        found = setup.raises_of(client) if kind == PRIORITY else setup.parts_of(client)
+        found = setup.raises_of(client) if kind == kinds.PRIORITY else setup.parts_of(client)
         return client, found[number]
 
     # -- running a handler ---------------------------------------------------------------------
@@ -303,7 +280,7 @@ class Layers(Effects):
     def outcome(self, i: int, place: int, kind: int, subject: int) -> Outcome:
         """Run a handler that is not among the place's outcomes yet."""
         outcome = self.run(i, place, kind, subject)
-        self.places[i][place].outcomes[(kind << SHIFT) + subject] = outcome
+        self.places[i][place].outcomes[(kind << kinds.SHIFT) + subject] = outcome
         return outcome
 
     def run(self, i: int, number: int, kind: int, subject: int) -> Outcome:
@@ -311,15 +288,15 @@ class Layers(Effects):
         node = self.ready(i, number, kind)
         had = set(node.member.grants)
         self.expected = list(node.clients.waiting)
-        if kind == REQUEST:
+        if kind == kinds.REQUEST:
             self.expected.append(subject)
-        self.disk = None if kind == FORGET else place.disk
+        self.disk = None if kind == kinds.FORGET else place.disk
         self.sends, self.granted, self.permits, self.behind = [], [], 0, NO_KEEP
         self.failure = self.handle(node, place, kind, subject)
-        self.done(node, EVENTS[kind], NOTHING, 0, 0)
+        self.done(node, kinds.NAMES[kind], NOTHING, 0, 0)
         if self.failure:
             return Outcome(number, [], [], sentences.failed(i, self.failure))
-        lent = self.mail.carried[subject].seal if kind == DELIVER else None
+        lent = self.mail.carried[subject].seal if kind == kinds.DELIVER else None
         if lent is not None and lent.lent is not None:
             had.add(lent.lent.fence)  # whoever made it was judged for it
         granted = self.granted + [fence for fence in node.member.grants if fence not in had]
@@ -349,7 +326,7 @@ class Layers(Effects):
 
     def ready(self, i: int, number: int, kind: int) -> Layer:
         """The node as it is before a handler runs."""
-        if kind in (RESTART, FORGET):
+        if kind in (kinds.RESTART, kinds.FORGET):
             self.nodes[i] = self.make(i)
         elif number != self.current[i]:
             self.nodes[i].thaw(self.places[i][number].state)
@@ -359,41 +336,41 @@ class Layers(Effects):
     def handle(self, node: Layer, place: Place, kind: int, subject: int) -> str:
         """Run one handler; the empty text, or what went wrong."""
         try:
-            if kind == DELIVER:
+            if kind == kinds.DELIVER:
                 node.receive(self.mail.fresh(subject))
-            elif kind == TICK:
+            elif kind == kinds.TICK:
                 node.now = 1
                 node.expire()
-            elif kind == REQUEST:
+            elif kind == kinds.REQUEST:
                 request = self.setup.requests[subject - 1]
                 node.request(subject, request.want, request.priority)
-            elif kind == LEAVE:
+            elif kind == kinds.LEAVE:
                 node.release(subject)
-            elif kind == WITHDRAW:
+            elif kind == kinds.WITHDRAW:
                 node.withdraw(subject)
-            elif kind == GIVE_BACK:
+            elif kind == kinds.GIVE_BACK:
                 client, permits = self.change_of(kind, subject)
                 node.release_some(client, permits)
-            elif kind == PRIORITY:
+            elif kind == kinds.PRIORITY:
                 client, priority = self.change_of(kind, subject)
                 node.change_priority(client, self.setup.requests[client - 1].want, priority)
-            elif kind == RENEW:
+            elif kind == kinds.RENEW:
                 node.renew()
-            elif kind == PROPOSE:
+            elif kind == kinds.PROPOSE:
                 node.propose()
-            elif kind == CHANGE:
+            elif kind == kinds.CHANGE:
                 changes = self.faults.changes
                 node.propose(changes[subject % len(changes)])
-            elif kind == CLOSE:
+            elif kind == kinds.CLOSE:
                 node.close()
-            elif kind == RESEND:
+            elif kind == kinds.RESEND:
                 node.repeat()
-            elif kind == LINK_UP:
+            elif kind == kinds.LINK_UP:
                 node.link_up(subject)
-            elif kind == LINK_DOWN:
+            elif kind == kinds.LINK_DOWN:
                 node.link_down(subject)
             else:
-                forgotten = kind == FORGET or place.disk is None
+                forgotten = kind == kinds.FORGET or place.disk is None
                 kept = None if forgotten or place.disk is None else Durable(*place.disk)
                 node.restart(place.boot + 1, kept, subject)
         except Exception as error:
@@ -406,17 +383,17 @@ class Layers(Effects):
     def act(self, i: int, number: int, kind: int, subject: int) -> Act:
         place = self.places[i][number]
         node = self.ready(i, number, kind)
-        act = Act(i, EVENTS[kind])
+        act = Act(i, kinds.NAMES[kind])
         act.names = node.variables
         act.before = place.state if place.up else node.freeze()
-        if kind == DELIVER:
+        if kind == kinds.DELIVER:
             act.message = self.mail.fresh(subject)
-        elif kind in (GIVE_BACK, PRIORITY):
+        elif kind in (kinds.GIVE_BACK, kinds.PRIORITY):
             self.tell_change(act, place, *self.change_of(kind, subject))
-        elif kind in (REQUEST, LEAVE, WITHDRAW):
+        elif kind in (kinds.REQUEST, kinds.LEAVE, kinds.WITHDRAW):
             request = self.setup.requests[subject - 1]
             act.client, act.want, act.priority = subject, request.want, request.priority
-        elif kind in (LINK_UP, LINK_DOWN):
+        elif kind in (kinds.LINK_UP, kinds.LINK_DOWN):
             act.peer = subject
         act.failure = self.handle(node, place, kind, subject)
         for effect in self.out:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from meshlock.check.layers import DELIVER, NEXT
+from meshlock.check import kinds
 from meshlock.check.links import Pair
 from meshlock.check.mail import WORTHLESS, Carried, Mail
 from meshlock.check.model import Part
@@ -55,8 +55,8 @@ class Mailboxes:
             self.messages.append(messages)
             self.tokens.append(tokens)
             self.hasty.append(any(carried[one].handshake for one in soon))
-            arrivals = [(DELIVER, one) for one in loose]
-            self.steps.append(arrivals + [(NEXT, line[0]) for _, line in lines])
+            arrivals = [(kinds.DELIVER, one) for one in loose]
+            self.steps.append(arrivals + [(kinds.NEXT, line[0]) for _, line in lines])
         return known
 
     def meaning(self, box: int) -> Part:

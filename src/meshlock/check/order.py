@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from meshlock.check.handlers import PRIORITY, WITHDRAW
+from meshlock.check import kinds
 from meshlock.check.model import Fault
 from meshlock.check.places import NOTHING_DUE, Outcome, Place, shifted
 from meshlock.check.standings import Standings
@@ -24,9 +24,9 @@ class Order:
         At rest, a changed priority makes the highest of all who wait due, whichever of its two
         priorities the request is known by. Else a request that falls, or is withdrawn, may have
         been the one that was due."""
-        if outcome.kind == WITHDRAW:
+        if outcome.kind == kinds.WITHDRAW:
             return NOTHING_DUE
-        if outcome.kind != PRIORITY:
+        if outcome.kind != kinds.PRIORITY:
             return due if top == NOTHING_DUE else top
         if top == NOTHING_DUE:
             return NOTHING_DUE if self.falls(outcome.subject) else due
@@ -43,7 +43,7 @@ class Order:
         """At rest every request has arrived: of several grants in one step, those after the first
         as well are for the highest of all that still wait."""
         waiting = [list(place.waiting) for place in around]
-        if outcome.kind == PRIORITY:
+        if outcome.kind == kinds.PRIORITY:
             shift = self.standings.shifts[outcome.subject]
             waiting = [list(shifted(place.waiting, shift)) for place in around]
         for number, grant in enumerate(outcome.grants):

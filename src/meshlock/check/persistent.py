@@ -55,7 +55,8 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from meshlock.check.handlers import LEAVE, REQUEST, Run
+from meshlock.check import kinds
+from meshlock.check.handlers import Run
 from meshlock.check.model import Act, Model
 from meshlock.check.places import NOTHING_DUE, Outcome
 from meshlock.check.system import NODE, System
@@ -131,7 +132,7 @@ class Reduced(Model):
             for k, step in enumerate(self.system.places.expanded(i, number).steps):
                 if not self.bundling:
                     found.append(Bundle(step, [(number, k)]))
-                elif step.kind != REQUEST:
+                elif step.kind != kinds.REQUEST:
                     self.bundle(i, Bundle(step, [(number, k)]), found)
             known[number] = found
         return found
@@ -147,7 +148,7 @@ class Reduced(Model):
             if first.receivers[k] == i:
                 number = self.system.places.arrival(i, number, message)
         for k, step in enumerate(self.system.places.expanded(i, number).steps):
-            if step.kind == REQUEST:
+            if step.kind == kinds.REQUEST:
                 whole = Outcome(first.kind, Run())
                 whole.subject = first.subject
                 whole.after = step.after
@@ -282,7 +283,7 @@ class Reduced(Model):
             if len(bundles) > 1:
                 break
             step = bundles[0].whole
-            if step.kind == LEAVE and not self.may_leave:
+            if step.kind == kinds.LEAVE and not self.may_leave:
                 continue
             if step.enters and (system.ordered or self.too_many(row, i, step)):
                 continue
@@ -307,7 +308,7 @@ class Reduced(Model):
         bundles = self.bundles(i, tree[self.system.tree.leaves + i])
         for k, state in enumerate(self.successors):
             step = bundles[self.labels[k] & ((1 << NODE) - 1)].whole
-            if step.kind == LEAVE and not self.may_leave:
+            if step.kind == kinds.LEAVE and not self.may_leave:
                 continue
             if due and (step.enters or step.lent >= 0):
                 continue
@@ -322,7 +323,7 @@ class Reduced(Model):
         """What node i may ask for at the very start."""
         found: list[Bundle] = []
         for k, step in enumerate(self.system.places.expanded(i, number).steps):
-            if step.kind == REQUEST:
+            if step.kind == kinds.REQUEST:
                 self.bundle(i, Bundle(step, [(number, k)]), found)
         return found
 

@@ -15,17 +15,8 @@ from __future__ import annotations
 from array import array
 from typing import Any, Final, cast
 
-from meshlock.check.handlers import (
-    DELIVER,
-    LEAVE,
-    NOBODY,
-    PART,
-    PRIORITY,
-    REQUEST,
-    WITHDRAW,
-    Handlers,
-    Run,
-)
+from meshlock.check import kinds
+from meshlock.check.handlers import NOBODY, Handlers, Run
 from meshlock.check.model import Fault, Part
 from meshlock.check.packing import SPREAD
 from meshlock.check.setup import SetUp
@@ -40,7 +31,7 @@ Line = tuple[int, tuple[int, ...]]  # a sender, and its messages on their way
 Inbox = tuple[Line, ...]
 Desk = tuple[int, int, tuple[int, ...], tuple[int, ...]]  # a place without its inbox
 
-OF_CLIENTS: Final = (LEAVE, WITHDRAW, PRIORITY, PART)
+OF_CLIENTS: Final = (kinds.LEAVE, kinds.WITHDRAW, kinds.PRIORITY, kinds.GIVE_BACK)
 """Those that say what order, or safety, is to be judged by from then on."""
 
 
@@ -245,26 +236,26 @@ class Places:
                 rest.remove(message)
                 kept = ((source, tuple(rest)),) if rest else ()
                 inbox = (*place.inbox[:position], *kept, *place.inbox[position + 1 :])
-                self.find_step(i, place, DELIVER, message, inbox)
+                self.find_step(i, place, kinds.DELIVER, message, inbox)
         own = self.clients[i]
         if place.asked < len(own):
             client = own[place.asked]
             busy = place.inside + place.waiting
             if len(busy) < self.setup.clients and self.standings.of(client, busy) == 0:
-                self.find_step(i, place, REQUEST, client, place.inbox)
+                self.find_step(i, place, kinds.REQUEST, client, place.inbox)
         for client in place.inside:
             if not self.standings.stays[client]:
-                self.find_step(i, place, LEAVE, client, place.inbox)
+                self.find_step(i, place, kinds.LEAVE, client, place.inbox)
         if self.setup.withdrawals:
             for client in place.waiting:
-                self.find_step(i, place, WITHDRAW, client, place.inbox)
+                self.find_step(i, place, kinds.WITHDRAW, client, place.inbox)
         if self.standings.change:
             for standing in place.waiting:
                 for shift in self.standings.raises.get(standing, NO_SHIFTS):
-                    self.find_step(i, place, PRIORITY, shift, place.inbox)
+                    self.find_step(i, place, kinds.PRIORITY, shift, place.inbox)
             for standing in place.inside:
                 for shift in self.standings.parts.get(standing, NO_SHIFTS):
-                    self.find_step(i, place, PART, shift, place.inbox)
+                    self.find_step(i, place, kinds.GIVE_BACK, shift, place.inbox)
 
     def shape(self, i: int, place: Place, sound: Sound) -> int:
         node = self.handlers.node_at(i, place.local)
@@ -289,18 +280,18 @@ class Places:
         outcome = Outcome(kind, run)
         outcome.subject = subject
         asked, inside, waiting = place.asked, place.inside, place.waiting
-        if kind == REQUEST:
+        if kind == kinds.REQUEST:
             asked += 1
             if self.setup.repeat:
                 asked %= len(self.clients[i])
             waiting = (*waiting, subject)
-        elif kind == LEAVE:
+        elif kind == kinds.LEAVE:
             inside = tuple(client for client in inside if client != subject)
-        elif kind == WITHDRAW:
+        elif kind == kinds.WITHDRAW:
             waiting = tuple(client for client in waiting if client != subject)
-        elif kind == PRIORITY:
+        elif kind == kinds.PRIORITY:
             waiting = shifted(waiting, self.standings.shifts[subject])
-        elif kind == PART:
+        elif kind == kinds.GIVE_BACK:
             inside = shifted(inside, self.standings.shifts[subject])
         if self.standings.change and run.grants:
             outcome.enters = self.handlers.once(

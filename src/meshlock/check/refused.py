@@ -19,8 +19,8 @@ from meshlock.algorithms.recovery.messages import (
     Suggest,
 )
 from meshlock.algorithms.recovery.records import ANY_BOOT
-from meshlock.check.faults import LEFT_FORGETS, LEFT_PROPOSALS
-from meshlock.check.layers import NO_BOOT, SHIFT, Layers
+from meshlock.check import kinds
+from meshlock.check.layers import NO_BOOT, Layers
 from meshlock.check.mail import Carried
 from meshlock.check.world import World
 
@@ -29,10 +29,10 @@ def refused(layers: Layers, world: World, messages: list[Carried]) -> list[int]:
     """Those of these messages that can have no effect any more."""
     found: list[int] = []
     places, left = world.places, world.rest.left
-    later = 2 if left[LEFT_FORGETS] > 0 else 1 if left[LEFT_PROPOSALS] == 0 else 0
+    later = 2 if left[kinds.LEFT_FORGETS] > 0 else 1 if left[kinds.LEFT_PROPOSALS] == 0 else 0
     for carried in messages:
         verdicts = carried.refused[later]
-        key = (places[carried.receiver] << SHIFT) + places[carried.about]
+        key = (places[carried.receiver] << kinds.SHIFT) + places[carried.about]
         if key not in verdicts:
             verdicts[key] = is_refused(layers, world, carried)
         if verdicts[key]:
@@ -84,10 +84,10 @@ def is_refused(layers: Layers, world: World, carried: Carried) -> bool:
             return True
         known = place.adopted == epoch and message.hop <= place.holder_hop
         return known and (place.takes_part or message.ledger is None)
-    if world.rest.left[LEFT_FORGETS] > 0:
+    if world.rest.left[kinds.LEFT_FORGETS] > 0:
         return False  # who forgets may welcome what it had refused
     if isinstance(message, (Propose, Higher)):
-        return world.rest.left[LEFT_PROPOSALS] == 0 and epoch <= place.promised
+        return world.rest.left[kinds.LEFT_PROPOSALS] == 0 and epoch <= place.promised
     if epoch >= place.promised:
         return False
     if isinstance(message, Return):  # all it can do is to let its owner know of a later epoch

@@ -12,13 +12,13 @@ from functools import cache, cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from meshlock import __version__
 from meshlock.algorithms.mutants.catalogue import MUTANTS, PREFIX
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.check.arguments import judged
 from meshlock.check.mutants import setup_of
+from meshlock.check.retold import write_trace
 from meshlock.check.setup import SetUp
-from meshlock.check.story import pages, write_trace
+from meshlock.check.story import pages
 from meshlock.check.system import System
 from meshlock.check.verdict import checking
 from meshlock.errors import Refused
@@ -163,7 +163,7 @@ class Riddle:
         with TemporaryDirectory() as folder:
             path = Path(folder) / "way.jsonl"
             with path.open("wb") as file:
-                write_trace(check.model, found, file, __version__)
+                write_trace(check.model, found, file)
             schedule, _ = read(Trace(path))
         actions = "\n".join(schedule.actions_with_choices()) + "\n"
         return actions, [self.hidden(line) for line in pages(check.model, found)]

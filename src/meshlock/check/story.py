@@ -1,17 +1,12 @@
-"""A counterexample for people (a numbered story) and for tools (our trace)."""
+"""A counterexample for people: a numbered story."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from meshlock.algorithms.actor import NIL, Enter, Frozen, Lost, Message, Save
 from meshlock.algorithms.recovery.records import Durable
 from meshlock.check.explorer import Violation
-from meshlock.check.links import connected, pair
 from meshlock.check.model import Act, Model
 from meshlock.check.system import System
-from meshlock.trace.setup import TraceSetup
-from meshlock.trace.writer import TraceWriter
 
 HAPPENS = {
     "crash": "crashes",
@@ -185,111 +180,3 @@ def left_waiting(model: Model, violation: Violation) -> list[str]:
 def waits(act: Act) -> str:
     asked = f"{act.want} with priority {act.priority}"
     return f"node {act.node} waits for {asked} (client {act.client})"
-
-
-class Post:
-    """Numbers for messages, so that a trace can pair a send with its delivery."""
-
-    def __init__(self) -> None:
-        self.serial = 0
-        self.flying: dict[tuple[int, int], list[tuple[Frozen, int]]] = {}
-
-    def sent(self, message: Message) -> None:
-        self.serial += 1
-        message.serial = self.serial
-        line = self.flying.setdefault((message.sender, message.receiver), [])
-        line.append((message.freeze(), self.serial))
-
-    def arrived(self, message: Message) -> None:
-        line = self.flying[message.sender, message.receiver]
-        frozen = message.freeze()
-        for place, (content, serial) in enumerate(line):
-            if content == frozen:
-                message.serial = serial
-                del line[place]
-                return
-
-
-def write_trace(system: System, violation: Violation, sink: Any, version: str) -> None:
-    """The way to a violation as a trace with states; the time is the number of the step."""
-    setup = system.setup
-    algorithm = setup.algorithm
-    graph = setup.network
-    writer = TraceWriter(sink, True)
-    post = Post()
-    nodes = system.handlers.nodes
-    for node in nodes:
-        node.thaw(system.handlers.locals[node.me][0])
-    about = TraceSetup(
-        version=version,
-        source="check",
-        algorithm=algorithm.name,
-        options=setup.options,
-        promised=system.promises,
-        permits=setup.permits,
-        nodes=graph.size,
-        links="complete" if graph.complete else list(graph.links()),
-        fifo=setup.fifo,
-        failures=setup.failures if system.changing else None,
-    )
-    writer.begin(about, nodes)
-    waiting: set[int] = set()
-    links = set(graph.links())
-    time = 0
-    for time, step in enumerate([system.beginning(), *acts(system, violation)]):
-        for act in step:
-            if act.event == "drop" and isinstance(act.message, Message):
-                post.arrived(act.message)
-                writer.dropped(time, act.message)
-                continue
-            if act.event in ("break", "return"):
-                continue  # no node knows of it
-            node = nodes[act.node]
-            node.thaw(act.after)
-            for effect in act.effects:
-                if isinstance(effect, Message):
-                    post.sent(effect)
-                elif isinstance(effect, Enter):
-                    waiting.discard(effect.client)
-            if isinstance(act.message, Message):
-                post.arrived(act.message)
-            elif act.event == "withdraw":
-                waiting.discard(act.client)
-            elif act.event == "request":
-                waiting.add(act.client)
-            cause = arguments(act)
-            if act.event in ("link-up", "link-down"):
-                if act.event == "link-up":
-                    links.add(pair(act.node, act.peer))
-                else:
-                    links.discard(pair(act.node, act.peer))
-                if not connected(graph.size, frozenset(links)):
-                    cause["components"] = 2  # at least: enough to know that it is cut
-            writer.step(time, act.event, node, cause, act.effects)
-    if violation.name == "served":
-        writer.end(time, len(waiting), {violation.name: violation.text})
-
-
-def arguments(act: Act) -> dict[str, Any]:
-    """What the line of the cause says beside node and event."""
-    said: dict[str, Any] = {"choice": act.choice} if act.choice >= 0 else {}
-    message = act.message
-    if isinstance(message, Message):
-        said["id"] = message.serial
-        if act.event == "deliver":
-            said["from"] = message.sender
-        else:
-            said["to"] = message.receiver
-        said["message"] = message.kind
-        said["args"] = dict(zip(message.fields, message.freeze()[1:], strict=True))
-    elif act.event == "request":
-        said |= {"client": act.client, "want": act.want, "priority": act.priority}
-    elif act.event in ("leave", "withdraw", "give-back", "priority"):
-        said["client"] = act.client
-        if act.event == "give-back":
-            said["permits"] = act.released
-        elif act.event == "priority":
-            said["priority"] = act.priority
-    elif act.peer >= 0:
-        said["peer"] = act.peer
-    return said

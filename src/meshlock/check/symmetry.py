@@ -19,7 +19,7 @@ from __future__ import annotations
 from itertools import permutations
 
 from meshlock.algorithms.actor import Frozen
-from meshlock.check.handlers import DELIVER, PART, PRIORITY
+from meshlock.check import kinds
 from meshlock.check.model import Model
 from meshlock.check.places import Outcome
 from meshlock.check.system import System
@@ -183,9 +183,9 @@ class Symmetric(Model):
     def step(self, i: int, step: Outcome, by: Permutation) -> tuple[int, ...]:
         """What a step should be after renaming."""
         subject = step.subject
-        if step.kind == DELIVER:
+        if step.kind == kinds.DELIVER:
             subject = self.message(subject, by)
-        elif step.kind in (PRIORITY, PART):
+        elif step.kind in (kinds.PRIORITY, kinds.GIVE_BACK):
             here, there = self.system.standings.shifts[subject]
             moved = (by.clients[here], by.clients[there])
             subject = self.system.standings.shifts.index(moved)

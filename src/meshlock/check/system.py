@@ -27,19 +27,8 @@ from __future__ import annotations
 from typing import Any, Final, cast
 
 from meshlock.algorithms.actor import Frozen, Message
-from meshlock.check.handlers import (
-    DELIVER,
-    LEAVE,
-    LINK_DOWN,
-    LINK_UP,
-    NOBODY,
-    PART,
-    PRIORITY,
-    REQUEST,
-    START,
-    WITHDRAW,
-    Handlers,
-)
+from meshlock.check import kinds
+from meshlock.check.handlers import NOBODY, Handlers
 from meshlock.check.links import FrozenWire, Links, Pair
 from meshlock.check.model import AT_REST, Act, Fault, Model, Part
 from meshlock.check.order import Order
@@ -56,13 +45,13 @@ from meshlock.properties.promises import promises
 NODE: Final = 16  # a label is the node's number shifted by this, plus the step's
 
 TIES_OF: Final = {
-    REQUEST: ASKS,
-    LEAVE: RELEASES,
-    PART: RELEASES,
-    WITHDRAW: WITHDRAWS,
-    PRIORITY: CHANGES,
-    LINK_UP: LINKS,
-    LINK_DOWN: LINKS,
+    kinds.REQUEST: ASKS,
+    kinds.LEAVE: RELEASES,
+    kinds.GIVE_BACK: RELEASES,
+    kinds.WITHDRAW: WITHDRAWS,
+    kinds.PRIORITY: CHANGES,
+    kinds.LINK_UP: LINKS,
+    kinds.LINK_DOWN: LINKS,
 }
 """What a step is to the order of requests."""
 
@@ -160,7 +149,7 @@ class System(Model):
         """The nodes of a restless algorithm start before anything else happens."""
         for i in range(self.size):
             place = self.places.look(i, row[i])
-            run = self.handlers.run(i, place.local, START, 0, -1)
+            run = self.handlers.run(i, place.local, kinds.START, 0, -1)
             row[i] = self.places.number(i, run.after, 0, (), (), place.inbox)
             for message in run.sends:
                 j = self.handlers.messages[message].receiver
@@ -170,7 +159,7 @@ class System(Model):
         """What happened before the first state, at nodes as they were born."""
         if not self.setup.algorithm.serves.restless:
             return self.told
-        return [self.handlers.act(i, 0, START, 0, -1) for i in range(self.size)] + self.told
+        return [self.handlers.act(i, 0, kinds.START, 0, -1) for i in range(self.size)] + self.told
 
     # -- the same in all processes ---------------------------------------------------
 
@@ -338,7 +327,9 @@ class System(Model):
         label: int,
     ) -> int:
         """Returns what is due after this step."""
-        if outcome.kind not in (LEAVE, PART, PRIORITY) or not self.whole(row):
+        if outcome.kind not in (kinds.LEAVE, kinds.GIVE_BACK, kinds.PRIORITY) or not self.whole(
+            row
+        ):
             top = NOTHING_DUE
         due = self.order.due_in(outcome, due, top, self.around)
         if top > NOTHING_DUE and len(outcome.grants) > 1:
@@ -351,7 +342,7 @@ class System(Model):
         if entered:
             self.order.judge_entry(i, entered[0], due, label)
             due = NOTHING_DUE
-        if outcome.kind == PRIORITY and self.order.falls(outcome.subject):
+        if outcome.kind == kinds.PRIORITY and self.order.falls(outcome.subject):
             return NOTHING_DUE  # until all have heard of it, the request may be served as it was
         return due
 
@@ -360,7 +351,7 @@ class System(Model):
         before = self.links[row[self.tree.leaves + self.size]]
         kind = TIES_OF.get(outcome.kind, OTHER)
         standing = outcome.subject if kind not in (OTHER, LINKS) else 0
-        if outcome.kind in (PRIORITY, PART):
+        if outcome.kind in (kinds.PRIORITY, kinds.GIVE_BACK):
             standing = self.standings.shifts[outcome.subject][1]
         quiet = all(place.quiet for place in self.around)
         sent = [self.handlers.messages[number] for number in outcome.sends]
@@ -439,13 +430,13 @@ class System(Model):
         tree = self.tree.unpack(state)
         place = self.places.expanded(i, tree[self.tree.leaves + i])
         step = place.steps[label & ((1 << NODE) - 1)]
-        if step.kind == DELIVER:
+        if step.kind == kinds.DELIVER:
             return (
                 self.debt(self.handlers.messages[step.subject].sender, i)
                 if self.fifo
                 else 2 * step.subject
             )
-        return 2 * self.standings.clients[step.subject] + 1 if step.kind == LEAVE else -1
+        return 2 * self.standings.clients[step.subject] + 1 if step.kind == kinds.LEAVE else -1
 
     # -- telling what happened ----------------------------------------------------------------
 

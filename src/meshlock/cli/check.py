@@ -211,11 +211,11 @@ def rerun(most: int, json: bool) -> NoReturn:
 
 
 def write(checking: Verdict, violation: Violation, path: Path) -> None:
-    from meshlock.check.counterexample import write_violation
+    from meshlock.check.retold import write_trace
     from meshlock.trace.files import trace_file
 
     with trace_file(path) as file:
-        write_violation(checking.model, violation, file)
+        write_trace(checking.model, violation, file)
 
 
 def report(checking: Verdict, cpu: float) -> None:
