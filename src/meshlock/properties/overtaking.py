@@ -37,13 +37,14 @@ class Pass(NamedTuple):
 
 
 class WaitingRequest:
-    def __init__(self, number: int, time: float, node: int, priority: float) -> None:
+    def __init__(self, number: int, time: float, node: int, priority: float, due: bool) -> None:
         self.number = number
         self.asked = time
         self.time = time  # since when it has this priority
         self.node = node
         self.priority = priority
-        self.highest = priority  # that it has had
+        self.due = due  # it has a deadline, which counts for up to a step
+        self.highest = priority + due  # that it has had
         self.passed = 0
         self.passes: list[Pass] = []  # where there are fences
 
@@ -82,10 +83,10 @@ class Overtaking:
         self.epoch = epoch
         return another
 
-    def asks(self, time: float, client: int, node: int, priority: float) -> None:
+    def asks(self, time: float, client: int, node: int, priority: float, due: bool = False) -> None:
         self.stops(client)
         self.requests += 1
-        self.waiting[client] = WaitingRequest(self.requests, time, node, priority)
+        self.waiting[client] = WaitingRequest(self.requests, time, node, priority, due)
         here = self.here[node] = self.here.get(node, 0) + 1
         if here > self.lines:
             self.crowded[node] = self.requests
@@ -96,7 +97,7 @@ class Overtaking:
         if one is not None:
             one.time = time
             one.priority = priority
-            one.highest = max(one.highest, priority)
+            one.highest = max(one.highest, priority + one.due)
             one.passed = 0
             one.passes = []
 

@@ -538,12 +538,14 @@ def test_figures_tell_how_long_recovery_took():
     assert found["most_permits"] == 2
 
 
-def passed(times: int, *between: AnyLine, priority: int = 0) -> list[AnyLine]:
+def passed(
+    times: int, *between: AnyLine, priority: int = 0, deadline: float | None = None
+) -> list[AnyLine]:
     """One waits with priority 5 from 5 on; so many others of this priority ask and are served."""
     lines: list[AnyLine] = [AskedLine(5.0, "urgent", 1, "n0", 1, 5), *between]
     for number in range(times):
         t = 20.0 + number * 4 / times
-        lines.append(AskedLine(t, "other", number + 1, "n1", 1, priority))
+        lines.append(AskedLine(t, "other", number + 1, "n1", 1, priority, None, deadline))
         lines.append(GrantedLine(t + 0.001, "other", number + 1, 1, 100 + number, t + 4))
         lines.append(Released(t + 0.002, "other", number + 1))
     lines.append(GrantedLine(40.0, "urgent", 1, 1, 9000, 44.0))
@@ -560,6 +562,13 @@ def test_whoever_is_passed_by_later_requests_that_are_not_more_urgent_is_noticed
     raised = passed(4, Changed(10.0, "urgent", 1, 7), priority=6)
     assert "order" in story(*raised).violated
     assert "order" not in story(*passed(4, priority=6)).violated
+
+
+def test_a_deadline_goes_before_its_priority_and_after_the_next():
+    assert "order" not in story(*passed(4, priority=5, deadline=3.0)).violated
+    assert "order" in story(*passed(1, priority=4, deadline=3.0)).violated
+    lowered = Changed(10.0, "urgent", 1, 4)
+    assert "order" not in story(*passed(4, lowered, priority=4, deadline=3.0)).violated
 
 
 def test_whoever_waits_becomes_more_urgent():

@@ -63,6 +63,9 @@ RETRY = 0.1
 LONG = 0.08
 """Share of grants that are held for about a lease, so that faults find them."""
 
+DUE = 0.2
+"""Share of requests with a deadline."""
+
 CLINGING = 0.7
 """Share of clients that use what they have to the end of its lease when their agent dies."""
 
@@ -124,25 +127,17 @@ class ChaosClient:
         priority = self.random.randint(0, 1 if self.mood == HURRY else 9)
         patient = self.orders.take_all or self.random.random() < 0.3
         timeout = None if patient else round(self.random.uniform(1.0, 6.0) * lease, 3)
-        self.record.write(
-            AskedLine(
-                t=now(),
-                c=c,
-                n=n,
-                node=self.orders.node,
-                want=want,
-                priority=priority,
-                timeout=timeout,
-            )
-        )
+        deadline = round(self.random.uniform(0.0, 3.0) * lease, 3)
+        due = deadline if self.random.random() < DUE else None
+        urgent: dict[str, Any] = {
+            "want": want,
+            "priority": priority,
+            "timeout": timeout,
+            "deadline": due,
+        }
+        self.record.write(AskedLine(t=now(), c=c, n=n, node=self.orders.node, **urgent))
         try:
-            body = json_body(
-                want=want,
-                priority=priority,
-                timeout=timeout,
-                session=self.session,
-                request=f"{c}-{n}",
-            )
+            body = json_body(**urgent, session=self.session, request=f"{c}-{n}")
             path = f"/v1/pools/{self.orders.pool}/acquire"
             status, said = self.ask("POST", path, body, self.random.random() < FICKLE)
         except AgentGone:

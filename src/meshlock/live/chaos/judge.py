@@ -20,7 +20,8 @@ resumed   while a majority of the members was awake and connected, and nothing n
           counts again when it says that it has a vote, and it has one within that time
 order     where nothing was done for two leases, nobody who waits there is passed by who asked
           two leases later and is not more urgent; nor by who is, if grants that were made
-          while the one waited make its age count for more; a changed priority counts from then on
+          while the one waited make its age count for more; a changed priority counts from then on,
+          and a deadline for up to a step of priority
 told      a client at the end of its lease is told so by its agent within another, if that was
           awake all the while
 ready     where somebody waited for 30 s, permits were free, and nobody in that part of the network
@@ -208,7 +209,8 @@ def overtaken(record: Sequence[AnyLine], set_up: SetUpLine) -> Iterator[RecordVi
             order.changes(time, clients[line.c], line.priority)
         elif isinstance(line, AskedLine):
             number = clients.setdefault(line.c, len(clients))
-            order.asks(time, number, places[line.node], line.priority)
+            due = line.deadline is not None
+            order.asks(time, number, places[line.node], line.priority, due)
         elif isinstance(line, GrantedLine):
             number = line.fence or 0
             epoch, grant = number >> FENCE_BITS, number & MOST_GRANTS

@@ -51,6 +51,7 @@ class AskedLine(RecordLine, tag="asked"):
     want: int
     priority: int
     timeout: float | None = None
+    deadline: float | None = None
 
 
 class Changed(RecordLine, tag="changed"):
