@@ -15,6 +15,7 @@ from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.records import Change
 from meshlock.algorithms.recovery.terms import Rules
 from meshlock.algorithms.registry import find
+from meshlock.algorithms.steps import step
 
 ALGORITHMS = (
     "jiang",
@@ -92,6 +93,7 @@ class Story:
             make=make,
             options=options,
             rules=rules,
+            in_grants=self.deadlines,
             **extras,
         )
 
@@ -166,10 +168,11 @@ class Story:
             world.give_back(number, draw.randint(1, world.held[number].want - 1))
 
     def urgency(self, priority: int) -> int:
-        """A deadline takes the place of a priority: what is due first goes first."""
-        if self.more is None or not self.deadlines or self.more.random() < 0.5:
+        """As in live pools: a step counts for a hundred grants, and a deadline for fewer."""
+        if self.more is None or not self.deadlines:
             return priority
-        return -(10_000 + self.world.now + self.more.randrange(3 * LEASE))
+        due = self.more.random() < 0.5
+        return priority * step({}) + (self.more.randrange(1, step({})) if due else 0)
 
     def wanted(self) -> list[Change]:
         """All changes that somebody is about to make."""
@@ -243,7 +246,8 @@ class Story:
         where every node has its own queue, the token may pass on before it is asked back. The order
         is that in which grants were made: some have a way to go.
 
-        A hundred grants make up for one step of priority: there are never so many here."""
+        A hundred grants make up for one step of priority: there are never so many here. Where
+        priorities come in grants, those that were made may make up for that many."""
         world = self.world
         if (
             not world.terms.algorithm.serves.priorities
@@ -257,10 +261,9 @@ class Story:
         epoch, before = world.nodes[holder].member.adopted, len(world.entered)
         if world.nodes[holder].member.paused():
             return
-        most = world.nodes[
-            holder
-        ].member.config.permits  # who wants more waits for an epoch that has it
-        waiting = {number: one for number, one in world.waiting.items() if one.want <= most}
+        # who wants more waits for an epoch that has it
+        permits = world.nodes[holder].member.config.permits
+        waiting = {number: one for number, one in world.waiting.items() if one.want <= permits}
         world.leave(self.random.choice(sorted(world.held)))
         world.tick()
         world.until_quiet(LEASE)
@@ -269,7 +272,8 @@ class Story:
         entered = sorted(world.entered[before:], key=lambda one: one.fence)
         for client in entered[:1] if world.terms.algorithm.assumes.changing_links else entered:
             del waiting[client.number]
-            higher = [one for one in waiting.values() if one.priority > client.priority]
+            most = client.priority + (len(world.makers) if self.deadlines else 0)
+            higher = [one for one in waiting.values() if one.priority > most]
             check(not higher, "a lower priority was served first")
             self.probed += 1
 

@@ -35,6 +35,7 @@ from meshlock.algorithms.recovery.records import (
 from meshlock.algorithms.recovery.terms import Rules, Terms
 from meshlock.algorithms.recovery.timers import NO_DOUBTS
 from meshlock.algorithms.registry import find, settle
+from meshlock.algorithms.steps import in_grants as counted
 
 LEASE, WAIT = 300, 306
 SLOW, FAST = 1000, 1015
@@ -120,13 +121,14 @@ class World:
         fail: float = 0.0,
         parts: float = 0.0,
         any_boot: bool = False,
+        in_grants: bool = False,
     ) -> None:
         """With ``rules`` node 0 makes the pool, and the members choose themselves. ``loss`` is of
         what is sent at best effort, ``doubles`` also of tokens and grants; ``blind``: how often a
         node is not told who is unreachable; ``twins``: how often a thawed twin does what a node
         does. ``disk``: the ticks that a promise takes to be written at most, and so many writes
         ``fail``. ``parts``: how often a message is doubled that brings permits back. ``any_boot``:
-        boots do not grow."""
+        boots do not grow. ``in_grants``: priorities are, as in live pools."""
         self.random = random.Random(seed)
         self.lateness = random.Random(f"{seed} late")  # of tokens and grants
         self.lives = random.Random(f"{seed} lives")
@@ -168,7 +170,7 @@ class World:
             LEASE,
             WAIT,
             entry,
-            settle(entry, options or {}),
+            counted(settle(entry, options or {})) if in_grants else settle(entry, options or {}),
             self.near,
             slots=True,
             rules=rules,
