@@ -156,7 +156,7 @@ def test_healthy_and_ready(tmp_path: Path) -> None:
             line = await Line(place).open()
 
             async def ask(path: str) -> tuple[int, dict[str, Any]]:
-                status, said = await line.ask("GET", path)
+                status, said = await line.call("GET", path)
                 return status, json.loads(said)
 
             a.pool("docks", permits=2)
@@ -188,14 +188,14 @@ def test_a_pool_is_told_when_it_has_changed(tmp_path: Path) -> None:
             seen: list[dict[str, Any]] = []
             stream.told = seen.append
             accept = "Accept: text/event-stream\r\n"
-            await stream.ask("GET", "/v1/pools/docks", more=accept)
-            first = json.loads((await line.ask("GET", "/v1/pools/docks"))[1])
+            await stream.call("GET", "/v1/pools/docks", more=accept)
+            first = json.loads((await line.call("GET", "/v1/pools/docks"))[1])
             await eventually(lambda: seen == [first])
             async with docks.acquire(2):
                 second = first
                 while not second["status"]["holding"]:
                     path = f"/v1/pools/docks?version={second['version']}&wait=60"
-                    later = json.loads((await line.ask("GET", path))[1])
+                    later = json.loads((await line.call("GET", path))[1])
                     assert later["version"] != second["version"]
                     second = later
                 assert second["status"]["holding"][0]["want"] == 2
@@ -215,11 +215,11 @@ def test_nothing_new_is_told_after_a_while(tmp_path: Path, monkeypatch: pytest.M
         async with Node("a") as a, serving_socket(Interface(a), place):
             a.pool("docks", permits=2)
             line = await Line(place).open()
-            first = json.loads((await line.ask("GET", "/v1/pools/docks"))[1])
+            first = json.loads((await line.call("GET", "/v1/pools/docks"))[1])
             path = f"/v1/pools/docks?version={first['version']}&wait=60"
-            assert json.loads((await line.ask("GET", path))[1]) == first
-            name = json.loads((await line.ask("POST", "/v1/sessions"))[1])["session"]
-            said = await line.ask("GET", f"/v1/sessions/{name}/events?wait=60")
+            assert json.loads((await line.call("GET", path))[1]) == first
+            name = json.loads((await line.call("POST", "/v1/sessions"))[1])["session"]
+            said = await line.call("GET", f"/v1/sessions/{name}/events?wait=60")
             assert json.loads(said[1]) == {"events": [], "last": 0}
             line.transport.close()
 
@@ -232,18 +232,18 @@ def test_a_session_hears_of_its_losses_by_long_poll(tmp_path: Path) -> None:
         async with Node("a") as a, serving_socket(Interface(a), place):
             docks = a.pool("docks", permits=2)
             holds, asks = await Line(place).open(), await Line(place).open()
-            name = json.loads((await holds.ask("POST", "/v1/sessions"))[1])["session"]
+            name = json.loads((await holds.call("POST", "/v1/sessions"))[1])["session"]
             body = json.dumps({"session": name})
-            grant = json.loads((await asks.ask("POST", "/v1/pools/docks/acquire", body))[1])
+            grant = json.loads((await asks.call("POST", "/v1/pools/docks/acquire", body))[1])
             assert grant["ttl"] is None
-            renewed = await asks.ask("POST", f"/v1/grants/{grant['grant']}/renew")
+            renewed = await asks.call("POST", f"/v1/grants/{grant['grant']}/renew")
             assert renewed[0] == 409
-            later = holds.ask("GET", f"/v1/sessions/{name}/events?wait=60")
+            later = holds.call("GET", f"/v1/sessions/{name}/events?wait=60")
             docks._source.close()
             event = {"number": 1, "event": "lost", "grant": grant["grant"], "until": None}
             assert json.loads((await later)[1]) == {"events": [event], "last": 1}
             holds.transport.close()
-            while (await asks.ask("GET", f"/v1/sessions/{name}/events"))[0] != 404:
+            while (await asks.call("GET", f"/v1/sessions/{name}/events"))[0] != 404:
                 await asyncio.sleep(0.01)
             asks.transport.close()
 
@@ -258,10 +258,10 @@ def test_a_session_that_ends_releases_what_its_client_was_seen_to_have(tmp_path:
         async with Node("a") as a, serving_socket(Interface(a), place):
             docks = a.pool("docks", permits=1)
             holds, asks = await Line(place).open(), await Line(place).open()
-            name = json.loads((await holds.ask("POST", "/v1/sessions"))[1])["session"]
+            name = json.loads((await holds.call("POST", "/v1/sessions"))[1])["session"]
             body = json.dumps({"session": name})
-            grant = json.loads((await asks.ask("POST", "/v1/pools/docks/acquire", body))[1])
-            assert (await asks.ask("GET", f"/v1/grants/{grant['grant']}"))[0] == 200
+            grant = json.loads((await asks.call("POST", "/v1/pools/docks/acquire", body))[1])
+            assert (await asks.call("GET", f"/v1/grants/{grant['grant']}"))[0] == 200
             holds.transport.close()
             asks.transport.close()
             (await docks.acquire(1, timeout=LIMIT)).release()
@@ -276,17 +276,17 @@ def test_a_session_is_told_of_renewals_and_not_of_what_the_answer_said(tmp_path:
             a.pool("docks", permits=2, lease=0.5)
             told: list[dict[str, Any]] = []
             holds, asks = await Line(place).open(), await Line(place).open()
-            name = json.loads((await holds.ask("POST", "/v1/sessions"))[1])["session"]
+            name = json.loads((await holds.call("POST", "/v1/sessions"))[1])["session"]
             holds.told = told.append
             path = f"/v1/sessions/{name}/events?leases=true"
-            await holds.ask("GET", path, more="Accept: text/event-stream\r\n")
+            await holds.call("GET", path, more="Accept: text/event-stream\r\n")
             path, body = "/v1/pools/docks/acquire", json.dumps({"session": name})
             answered: dict[str, float] = {}
             for number in range(20):
-                grant = json.loads((await asks.ask("POST", path, body))[1])
+                grant = json.loads((await asks.call("POST", path, body))[1])
                 answered[grant["grant"]] = grant["until"]
                 if number < 19:
-                    await asks.ask("DELETE", f"/v1/grants/{grant['grant']}")
+                    await asks.call("DELETE", f"/v1/grants/{grant['grant']}")
             await eventually(lambda: [one["grant"] for one in told].count(grant["grant"]) >= 2)
             for one in told:
                 assert one["event"] == "lease" and one["until"] > answered[one["grant"]]
