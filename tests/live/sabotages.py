@@ -37,10 +37,10 @@ from meshlock.live.links.frames import Carry
 from meshlock.live.links.mesh import Mesh
 from meshlock.live.links.session import LinkSession
 from meshlock.live.pools import adapter, members, urgency
+from meshlock.live.pools.adapter import Measures
 from meshlock.live.pools.birth import Expected
-from meshlock.live.pools.disk import Disk
-from meshlock.live.pools.measures import Measures
-from meshlock.live.pools.members import Members
+from meshlock.live.pools.change_requests import ChangeRequests
+from meshlock.live.pools.members import Disk, Members
 from meshlock.live.pools.pool import LocalPool
 from meshlock.live.pools.promises import Promised, Promises
 
@@ -181,7 +181,7 @@ def receive_anything(self: LocalPool, sender: str, frame: Any) -> None:
     honest_receive(self, sender, msgspec.structs.replace(frame, identity=self.identity))
 
 
-async def make_in_writing(self: Members, change: Change) -> None:
+async def make_in_writing(_: ChangeRequests, self: Members, change: Change) -> None:
     """A change is called made as soon as it is in a ledger, whatever becomes of that."""
     pace = self.node.timers
     while not change.is_made(self.node.member.config):
@@ -553,7 +553,7 @@ ADAPTERS = [
     Sabotage(
         "changed-in-writing",
         "permits count as changed before anybody has confirmed it",
-        [(Members, "make", make_in_writing)],
+        [(ChangeRequests, "make", make_in_writing)],
         "live/pools/test_resize.py::test_a_change_that_was_only_written_down_is_not_made_yet",
     ),
     Sabotage(

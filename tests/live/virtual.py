@@ -36,7 +36,7 @@ from unittest import mock
 from meshlock.live.links.link import LinkConnection
 from meshlock.live.links.mesh import Mesh
 from meshlock.live.machine import clock
-from meshlock.live.pools.disk import WRITERS
+from meshlock.live.pools.members import WRITERS
 
 T = TypeVar("T")
 FIRST_MOMENT = 1000.0

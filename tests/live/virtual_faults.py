@@ -245,7 +245,7 @@ class Faults:
         names = pool.members.names()
         try:
             async with asyncio.timeout(6 * LEASE):
-                await pool.members.change(other, other not in names)
+                await pool.change_requests.have_member(other, other not in names)
             self.run.note("changed", pool.members.names())
         except (TimeoutError, Refused):
             pass

@@ -27,8 +27,8 @@ from meshlock.algorithms.direct import DirectNode
 from meshlock.live.links import session
 from meshlock.live.links.link import LinkConnection, Splitter
 from meshlock.live.pools import adapter
+from meshlock.live.pools.adapter import Shape
 from meshlock.live.pools.grants import Grant
-from meshlock.live.pools.shapes import Shape
 from waiting import eventually
 
 ROOT = f"{Path(meshlock.__file__).parent}/"
@@ -43,8 +43,8 @@ MOMENTS: list[Any] = [
     DirectNode.receive,
     Grant.__init__,
 ]
-MOST = 12
-MOST_ENTERED = 31
+MOST = 10
+MOST_ENTERED = 23
 """Files of which any function is called between the request and its grant: no more than that."""
 
 

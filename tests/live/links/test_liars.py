@@ -60,11 +60,12 @@ from meshlock.live.links.frames import (
 )
 from meshlock.live.links.mesh import STORED_OF_EACH
 from meshlock.live.links.security import Security, by_certificate, by_secret
-from meshlock.live.machine import labels
 from meshlock.live.pools.grants import Grant, Pool
 from meshlock.live.pools.peers import CONFIGURATION, News
 from meshlock.live.pools.pool import PULL
 from meshlock.live.pools.pool_configuration import PoolConfiguration
+from meshlock.live.pools.validation import committed, read
+from meshlock.live.pools.validation import note as note_of
 from waiting import LIMIT, a_while, eventually, run
 
 pytest.importorskip("cryptography")
@@ -766,7 +767,7 @@ def test_it_cannot_release_what_others_hold_when_the_token_has_moved_on(
             [entry] = [
                 one for one in layer.member.holding.token.ledger if one.node == w.number("a")
             ]
-            assert labels.read(entry.label)[2] == "of a"
+            assert read(entry.label)[2] == "of a"
             for proofs in ((), (bytes(16),), (b"",)):
                 sealed = (
                     layer.member.adopted,
@@ -960,14 +961,14 @@ def test_grants_that_came_too_late_are_no_reason_for_ever_new_epochs(certificate
 
 
 def acknowledged(what: str, w: World, fence: Fence) -> Received:
-    epoch, note = w.layer(w.m).member.adopted, labels.note(3, "m was here")
+    epoch, note = w.layer(w.m).member.adopted, note_of(3, "m was here")
     received = {
         "of another node": ((fence, note),),
         "too many": tuple([(Fence(epoch, 50 + one), note) for one in range(10)]),
-        "with a short commitment": ((Fence(epoch, 50), labels.committed(note, "1.abcd")),),
+        "with a short commitment": ((Fence(epoch, 50), committed(note, "1.abcd")),),
         "with no label": ((Fence(epoch, 50), ""),),
         "with a huge client": ((Fence(epoch, 50), f"{10**60} 1 - x"),),
-        "with a line of its own": ((Fence(epoch, 50), labels.note(3, "m\x1b[2J\nwas here")),),
+        "with a line of its own": ((Fence(epoch, 50), note_of(3, "m\x1b[2J\nwas here")),),
     }[what]
     return Received(0, epoch, received)
 
@@ -991,7 +992,7 @@ def test_who_acknowledges_speaks_of_its_own_grants_and_shortly(
             w.tells(acknowledged(what, w, fence))
             await eventually(lambda: refused(c) == refusals + 1)
             assert ledger(w) == before and fence in w.layer(c).epoch.loans.lent
-            assert [labels.read(one.label)[2] for one in before if one.fence == fence] == ["of a"]
+            assert [read(one.label)[2] for one in before if one.fence == fence] == ["of a"]
             del w.layer(c).epoch.loans.lent[fence]
 
     virtual.run(story)
@@ -1008,7 +1009,7 @@ def test_what_it_says_of_its_own_grant_does_not_keep_others_from_theirs(
             mine = await w.m.pool("docks").acquire(timeout=LIMIT, label="of m")
             [own] = w.layer(w.m).member.grants
             refusals = w.refused()
-            w.tells(Received(0, w.layer(w.m).member.adopted, ((own, labels.note(3, "changed")),)))
+            w.tells(Received(0, w.layer(w.m).member.adopted, ((own, note_of(3, "changed")),)))
             await eventually(lambda: any("changed" in one.label for one in ledger(w)))
             assert {one.fence for one in ledger(w)} > {own, fence}
             mine.release()

@@ -31,7 +31,7 @@ from meshlock.live.links.link import Splitter
 from meshlock.live.links.security import unprotected
 from meshlock.live.machine import limits
 from meshlock.live.pools import fields
-from meshlock.live.pools.shapes import shapes
+from meshlock.live.pools.adapter import shapes
 from waiting import LIMIT, run
 
 DOCS = Path(__file__).parents[3] / "docs"

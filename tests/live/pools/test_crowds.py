@@ -31,9 +31,9 @@ from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 from meshlock.live.links.frames import FRAME_LIMIT
 from meshlock.live.machine import labels, limits
+from meshlock.live.pools.adapter import shapes
 from meshlock.live.pools.grants import Pool
 from meshlock.live.pools.pool import MOST_LISTED
-from meshlock.live.pools.shapes import shapes
 from waiting import LIMIT
 
 NAMES = ["a", "b", "c"]

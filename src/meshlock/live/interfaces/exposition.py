@@ -13,7 +13,7 @@ from meshlock import __version__
 from meshlock.errors import Refused
 from meshlock.live.interfaces.node import Node
 from meshlock.live.machine.loop import LAGS
-from meshlock.live.pools.measures import BOUNDS, Measures
+from meshlock.live.pools.adapter import BOUNDS, Measures
 from meshlock.live.pools.status import PoolStatus, Status
 
 try:

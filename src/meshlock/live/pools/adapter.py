@@ -3,6 +3,7 @@
 The algorithm's node is the same object that is simulated and checked, and in a pool with members
 so is the layer of recovery around it. Its handlers are called one at a time; then messages leave
 with the guarantee that they need, clients get their grants or lose them, promises go to the disk.
+A message becomes bytes once (:class:`Shape`), and is checked before the algorithm receives it.
 
 Every message passes here twice, so this file is compiled where there is a compiler; what users
 call, and what is rare, is in :mod:`.pool`.
@@ -10,24 +11,28 @@ call, and what is rare, is in :mod:`.pool`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
 from random import randrange
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from meshlock.algorithms.actor import Actor, Algorithm, ChoosingActor, Effect, Enter, Lost, Message
 from meshlock.algorithms.clients import ClientQueue
-from meshlock.algorithms.recovery.messages import LINK, RELIABLE, Conflict, carrier
+from meshlock.algorithms.recovery.messages import KINDS, LINK, RELIABLE, Conflict, carrier
 from meshlock.algorithms.recovery.records import Seal, new
 from meshlock.algorithms.subclassing import mypyc_attr
-from meshlock.live.links.frames import BadFrame, Carry, Content, RoutedFrame
+from meshlock.errors import Refused
+from meshlock.live.links.frames import UNREADABLE, BadFrame, Carry, Content, RoutedFrame
 from meshlock.live.links.mesh import DRIFT, Mesh
 from meshlock.live.links.session import serial
 from meshlock.live.machine import clock, limits
+from meshlock.live.pools.fields import FIELDS, SEAL, row
 from meshlock.live.pools.grants import Grant, Source, Waiter
-from meshlock.live.pools.measures import Measures
 from meshlock.live.pools.members import Members
 from meshlock.live.pools.pool_configuration import PoolConfiguration
-from meshlock.live.pools.shapes import Shape
 from meshlock.live.pools.urgency import time_left, urgency
 
 if TYPE_CHECKING:
@@ -35,6 +40,104 @@ if TYPE_CHECKING:
     from meshlock.live.pools.recording import Recording
 
 NOTHING: dict[str, Any] = {}
+
+BOUNDS: Final = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+"""Upper bounds of the waiting times that are counted together, in seconds."""
+
+TOKEN = "TOKEN"
+"""The kind of message that carries the token, in every algorithm that has one."""
+
+encode = msgspec.msgpack.Encoder().encode
+
+
+class Measures:
+    """What a pool has done on this node, in numbers."""
+
+    def __init__(self) -> None:
+        self.entries = 0
+        self.lost = 0  # grants whose lease ran out
+        self.met = 0  # deadlines ...
+        self.missed = 0  # ... by requests that were granted too late, or gave up after it
+        self.sent: dict[str, int] = {}  # kind: messages
+        self.received = 0
+        self.waited = 0.0  # by all together, in seconds
+        self.waits = [0] * (len(BOUNDS) + 1)
+        self.token_seen: float | None = None  # when it last left, if it was ever here
+
+    def enters(self, waited: float) -> None:
+        self.entries += 1
+        self.waited += waited
+        place = 0
+        while place < len(BOUNDS) and BOUNDS[place] < waited:
+            place += 1
+        self.waits[place] += 1
+
+    def judges(self, met: bool) -> None:
+        """Of a request with a deadline."""
+        if met:
+            self.met += 1
+        else:
+            self.missed += 1
+
+    def sends(self, kind: str) -> None:
+        self.sent[kind] = self.sent.get(kind, 0) + 1
+        if kind == TOKEN:
+            self.token_seen = monotonic()
+
+
+class Shape:
+    """The fields of one kind of message; ``sealed`` where recovery has added to it."""
+
+    def __init__(self, kind: type[Message], algorithm: str, sealed: bool) -> None:
+        self.kind: Callable[..., Message] = kind
+        self.name = kind.kind
+        self.sealed = sealed
+        fields: list[Any] = []
+        for name in kind.fields:
+            if name not in FIELDS:
+                raise Refused(
+                    f"Live nodes cannot encode the field '{name}' of {kind.kind}: rename it "
+                    f"to one of {', '.join([known for known in FIELDS if ' ' not in known])}."
+                )
+            fields.append(FIELDS.get(f"{algorithm} {name}", FIELDS[name]))
+        self.decode: Callable[[bytes], tuple[Any, ...]]
+        self.decode = msgspec.msgpack.Decoder(row(*([SEAL] if sealed else []), *fields)).decode
+        self.names = kind.fields
+        self.values = attrgetter(*kind.fields) if len(kind.fields) > 1 else self.few
+
+    def few(self, message: Message) -> tuple[Any, ...]:
+        return tuple([getattr(message, name) for name in self.names])
+
+    def pack(self, message: Message) -> bytes:
+        seal = message.seal
+        if seal is None:
+            return encode(self.values(message))
+        sealed = (
+            *(seal.epoch, seal.boot, seal.state, seal.left, seal.returned),
+            *(seal.lent, seal.proofs),
+        )
+        return encode((sealed, *self.values(message)))
+
+    def message(self, receiver: int, payload: bytes) -> Message:
+        try:
+            fields = self.decode(payload)
+        except UNREADABLE as error:
+            raise BadFrame(f"a {self.name} with wrong fields: {error}") from None
+        if not self.sealed:
+            return self.kind(receiver, *fields)
+        epoch, boot, state, left, returned, lent, proofs = fields[0]
+        message = self.kind(receiver, *fields[1:])
+        message.seal = seal = Seal(epoch, boot, state, left, returned, lent)
+        seal.proofs = proofs
+        return message
+
+
+def shapes(algorithm: Algorithm, members: bool) -> dict[str, Shape]:
+    """Of all messages that nodes of such a pool send."""
+    found = {kind.kind: Shape(kind, algorithm.name, sealed=members) for kind in algorithm.kinds}
+    if members:
+        found |= {kind.kind: Shape(kind, "", sealed=False) for kind in KINDS}
+    return found
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -26,7 +26,7 @@ from meshlock.errors import setting
 from meshlock.live.links.frames import UNREADABLE, BadFrame, Content
 from meshlock.live.machine.limits import MOST_NODES, Count, Name
 from meshlock.live.machine.logs import log_event
-from meshlock.live.pools.disk import WRITERS
+from meshlock.live.pools.members import WRITERS
 from meshlock.live.pools.pool_configuration import PoolConfiguration, under_another_identity
 from meshlock.live.pools.promises import Voted
 

@@ -1,4 +1,4 @@
-"""Changes of a pool, asked for at any node: whoever is no member asks one.
+"""Changes of a pool, asked for at any node: a member makes them, any other node asks a member.
 
 A request is routed to a member that can be reached, best effort, and repeated until it is answered:
 what has been done already is not done twice, since a change that is made is made. It names the
@@ -13,15 +13,17 @@ admitted could take a pool over.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
+from meshlock.algorithms.recovery.records import Change
 from meshlock.errors import Refused
 from meshlock.live.links.frames import UNREADABLE, BadFrame, Content
 from meshlock.live.machine.limits import MOST_NAMED, Count, EpochCount, Name, Share, Word
 
 if TYPE_CHECKING:
+    from meshlock.live.pools.members import Members
     from meshlock.live.pools.pool import LocalPool
 
 CHANGE, CHANGED = "change", "changed"
@@ -69,6 +71,63 @@ class ChangeRequests:
         self.last = 0
         self.asked: dict[int, tuple[str, asyncio.Future[Answer]]] = {}  # whom, and what it says
         self.working: dict[tuple[str, int], asyncio.Timeout] = {}  # by whom and its question
+
+    # -- having it done --------------------------------------------------------------------
+
+    def members(self) -> Members:
+        assert self.pool.members is not None
+        return self.pool.members
+
+    async def have_member(self, name: str, added: bool) -> list[str]:
+        """Have the members change; done when an epoch goes by the new ones."""
+        members, pool = self.members(), self.pool
+        if added and not members.reaches(name):
+            raise Refused(f"{name} is not on the link map: start it, then add it.")
+        number = pool.meet(name)
+        if not added and members.node.member.members == (number,):
+            raise Refused(
+                f"Cannot remove {name}: it is the last member of {pool.name}. Add another "
+                "one first."
+            )
+        change = Change(add=number) if added else Change(remove=number)
+        await self.have(change, **{"add" if added else "remove": name})
+        members.map_changed()
+        return members.names()
+
+    async def have_permits(self, permits: int, names: tuple[str, ...]) -> None:
+        """There are to be this many, or those of these names."""
+        change = Change(names=names) if names else Change(permits=permits)
+        await self.have(change, permits=permits, names=names)
+
+    async def have(self, change: Change, **wanted: Any) -> None:
+        """Make this change, or have a member make it; done when we know of it, too."""
+        members = self.members()
+        if members.node.member.is_member():
+            await self.make(members, change)
+            return
+        await self.ask(**wanted)
+        while not change.is_made(members.node.member.config):
+            await asyncio.sleep(members.mesh.heartbeat)
+
+    async def make(self, members: Members, change: Change) -> None:
+        """Have an epoch make this change; done when one goes by it, and has its token: a ledger
+        that was written and not confirmed may be forgotten. So may what is not on disk yet: other
+        members confirm when it is, but we may be the only one."""
+        node, timers = members.node, members.node.timers
+        if timers.change is not None:
+            raise Refused("Another change of the pool is under way: try again when it is done.")
+        while (
+            node.member.holding.holder_hop < 0
+            or not change.is_made(node.member.config)
+            or members.disk.is_behind()
+        ):
+            timers.change = change
+            members.set_time()
+            members.sleep_until_due()
+            try:
+                await asyncio.sleep(members.mesh.heartbeat)
+            finally:
+                timers.change = None
 
     # -- asking ----------------------------------------------------------------------------
 

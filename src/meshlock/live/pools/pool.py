@@ -20,7 +20,7 @@ from meshlock.live.links.frames import BadFrame, Carry, Content, RoutedFrame
 from meshlock.live.links.mesh import Mesh
 from meshlock.live.machine import clock, labels, limits
 from meshlock.live.machine.logs import log_event
-from meshlock.live.pools.adapter import Adapter
+from meshlock.live.pools.adapter import Adapter, shapes
 from meshlock.live.pools.birth import BIRTH, Birth
 from meshlock.live.pools.change_requests import CHANGE, CHANGED, ChangeRequests
 from meshlock.live.pools.grants import Acquire, Grant, Source, Waiter
@@ -36,7 +36,6 @@ from meshlock.live.pools.pool_configuration import (
 )
 from meshlock.live.pools.promises import Promises
 from meshlock.live.pools.recording import Recording
-from meshlock.live.pools.shapes import shapes
 from meshlock.live.pools.status import Picture
 from meshlock.live.pools.urgency import Rises, urgency
 from meshlock.live.pools.views import View, Views
@@ -84,6 +83,7 @@ class LocalPool(Adapter, Source):
         self.views = views
         self.promises = promises
         self.willing = willing  # to be a member
+        self.label = labels.default()  # of requests without one of their own
         self.asked_permits: int | None = None  # what our own user thinks k is
         self.founding = False
         self.ready = asyncio.Event()
@@ -139,7 +139,7 @@ class LocalPool(Adapter, Source):
         want, label = request.want, request.label
         timeout = None if request.timeout is None else limits.timeout(request.timeout)
         self.refuse_impossible(want, request.priority)
-        name = labels.default() if label is None else labels.fitting(limits.label(label))
+        name = self.label if label is None else labels.fitting(limits.label(label))
         if timeout == 0:
             return await self.try_for(request, name)
         waiter: Waiter | None = None
@@ -155,7 +155,8 @@ class LocalPool(Adapter, Source):
                         await asyncio.sleep(0)
                     return grant
                 if timeout is None:
-                    self.rises.add(waiter)
+                    if waiter.deadline is not None:
+                        self.rises.add(waiter)
                     return await self.granted(waiter)
             async with asyncio.timeout(timeout):
                 if waiter is None:
@@ -195,7 +196,7 @@ class LocalPool(Adapter, Source):
         self.before()
         if not core.tokens() or core.free_permits() < want:
             return None
-        name = labels.default() if label is None else labels.fitting(limits.label(label))
+        name = self.label if label is None else labels.fitting(limits.label(label))
         waiter = self.new_waiter(request, name)
         grant = self.ask(waiter)
         if grant is None:
@@ -327,8 +328,10 @@ class LocalPool(Adapter, Source):
     def refuse_impossible(self, want: int, priority: int) -> None:
         if self.closed:
             raise NodeClosed(f"The node of pool {self.name} is closed.")
-        limits.want(want)
-        limits.priority(priority)
+        if want != 1 or type(want) is not int:
+            limits.want(want)
+        if priority != 0 or type(priority) is not int:
+            limits.priority(priority)
         configuration = self.configuration
         if configuration is None:
             return
@@ -397,7 +400,7 @@ class LocalPool(Adapter, Source):
             self.algorithm, permits=permits, want=1, complete=True, fifo=True, changing=False
         )
         async with asyncio.timeout(limits.timeout(timeout)):
-            await self.members.resize(permits, names)
+            await self.change_requests.have_permits(permits, names)
         return permits
 
     def refuse_names(self, permits: int, names: tuple[str, ...], known: tuple[str, ...]) -> None:
@@ -428,7 +431,7 @@ class LocalPool(Adapter, Source):
             raise Refused("Members change one at a time: give one to add or one to remove.")
         name = limits.name(add if remove is None else remove, "node")
         async with asyncio.timeout(limits.timeout(timeout)):
-            return await self.members.change(name, add is not None)
+            return await self.change_requests.have_member(name, add is not None)
 
     # -- requests ----------------------------------------------------------------------
 

@@ -11,9 +11,9 @@ up their numbers would end the pool.
 *Members* alone propose and begin epochs, each its own. What is not known to have begun is learned
 from members.
 
-*Reports* of nodes that are no members count for what they have, and not for who the members are, or
-which epochs there were. A token that is claimed twice, or whose ledger does not name what others
-hold, is not found: then it is waited for a lease.
+*Reports* are in :mod:`.reports`.
+
+*Permits* come back from whom they were granted to (:class:`Proofs`).
 
 *Grants* to clients of this node are believed of whoever may have the token, as far as they can be:
 for this node, of permits that there are, for a lease. Of its own grants a node says who has them,
@@ -24,6 +24,9 @@ What members, and whoever has the token, can do all the same is said in docs/ope
 
 from __future__ import annotations
 
+import struct
+from hashlib import blake2b
+from secrets import randbits
 from time import time
 from typing import TYPE_CHECKING, TypeVar
 
@@ -44,28 +47,43 @@ from meshlock.algorithms.recovery.messages import (
     Return,
     Suggest,
 )
-from meshlock.algorithms.recovery.proposal import vouches
 from meshlock.algorithms.recovery.records import (
     GRANTS,
     MOST_GRANTS,
     NO_EPOCH,
     Entry,
     Epoch,
-    Report,
+    Fence,
+    Part,
+    Parts,
     Seal,
     TokenState,
     same,
 )
-from meshlock.live.machine.labels import is_note
+from meshlock.live.machine import limits
+from meshlock.live.machine.labels import fitting
 from meshlock.live.machine.limits import EPOCH_AHEAD, MOST_NODES
 from meshlock.live.pools.pool_configuration import ERA
+from meshlock.live.pools.reports import doubts_report
 
 if TYPE_CHECKING:
     from meshlock.algorithms.recovery.layer import Layer
     from meshlock.live.pools.pool import LocalPool
-    from meshlock.live.pools.proofs import Proofs
 
 Value = TypeVar("Value")
+Proof = bytes
+
+SIZE = 16
+"""Bytes of a proof."""
+
+NUMBERS = struct.Struct("!QQQ")
+
+NONE_YET = "-"
+
+DIGITS = 16
+"""Of a number in a note."""
+VALUE = 32
+"""Digits of the value in a commitment."""
 
 SUGGESTS_AGAIN = 4
 """Leases, until somebody who is no member may ask for one more epoch."""
@@ -135,7 +153,7 @@ class Validation:
             if self.is_beyond(message.epoch):
                 return "its epoch is too far ahead"
         elif isinstance(message, Promise):
-            return self.doubts_report(sender, message)
+            return doubts_report(self, sender, message)
         elif isinstance(message, Return):
             if message.fence in node.member.grants:
                 return "it returns permits that this node holds"
@@ -255,60 +273,7 @@ class Validation:
         remember(self.suggested, sender, (node.member.promised, node.now))
         return True
 
-    # -- reports -------------------------------------------------------------------------------
-
-    def doubts_report(self, sender: int, promise: Promise) -> str:
-        """Of a proposal of ours. What cannot be told from the truth is taken out of it."""
-        node, report = self.node, promise.report
-        proposal = node.member.proposal
-        if proposal is None or proposal.closed or promise.epoch != proposal.epoch:
-            return ""
-        said = max(report.top, report.adopted, report.config.epoch)
-        if self.is_beyond(said):
-            return "its epoch is too far ahead"
-        if any(entry.node != sender for entry in report.grants):
-            return "it reports permits that other nodes hold"
-        if sender not in node.member.members:
-            told = [one for who, one in proposal.reports.items() if who in node.member.members]
-            if said > max([max(one.top, one.config.epoch) for one in told], default=NO_EPOCH):
-                return "no member knows its epoch yet"
-            config = node.member.config._replace(
-                epoch=min(node.member.config.epoch, report.config.epoch)
-            )
-            report = promise.report = report._replace(config=config)
-        reports = {**proposal.reports, sender: report}
-        for who in self.refuted(reports):
-            reports[who] = reports[who]._replace(token=None, unaccepted=None)
-            self.mesh.refusals.note(self.pool.names.get(who, "?"), "an invalid token")
-        out = sum([entry.permits for one in reports.values() for entry in one.grants])
-        for who, one in reports.items():
-            if out > self.most_out() and who not in node.member.members:
-                reports[who] = one._replace(grants=())  # it lapses
-        promise.report = reports.pop(sender)
-        proposal.reports.update(reports)
-        return ""
-
-    def refuted(self, reports: dict[int, Report]) -> list[int]:
-        """Who claims a token that others contradict."""
-        claims = [(who, one.token) for who, one in reports.items() if one.token is not None]
-        for who, one in reports.items():
-            sent = one.unaccepted
-            receiver = reports.get(sent.receiver) if sent is not None else None
-            if sent is not None and receiver is not None and vouches(receiver, sent):
-                claims.append((who, sent.state))
-        found: list[int] = []
-        for who, token in claims:
-            rivals = [other for other, state in claims if state.epoch == token.epoch]
-            held = [
-                entry.fence
-                for one in reports.values()
-                if one.adopted == token.epoch
-                for entry in one.grants
-            ]
-            named = {entry.fence for entry in token.ledger}
-            if len(rivals) > 1 or self.miscounts(token) or not named.issuperset(held):
-                found.append(who)
-        return found
+    # -- permits that are out --------------------------------------------------------------------
 
     def most_out(self) -> int:
         """So many permits can be in use; more than there are if there were more before."""
@@ -475,3 +440,158 @@ def remember(notes: dict[int, Value], who: int, what: Value) -> None:
     notes[who] = what
     if len(notes) > MOST_NODES:
         del notes[next(iter(notes))]
+
+
+class Proofs:
+    """That permits come back from whom they were granted to.
+
+    Permits return with messages of the algorithm inside, from node to node, until they meet the
+    token; a node on the way could say that a grant is over which is not. Therefore its entry in the
+    ledger has a *commitment*: a value, hashed once for each permit of the grant. Who releases some
+    tells a value that is that much nearer to the first one. No other node knows it, each node that
+    meets the token can check it, and it is good for nothing but this.
+
+    The owner of a grant commits itself when the token leaves: before, no other node can strike it
+    out. What was lent, and comes back while the token is still here, its owner brings itself; it
+    commits itself when it acknowledges the grant, which is before the token leaves. What stands in
+    the first ledger of an epoch comes back by way of the founder, to whom its owner says so itself:
+    the founder commits itself when it mints the token.
+    """
+
+    def __init__(self, node: Layer) -> None:
+        self.node = node
+        self.key = randbits(256).to_bytes(32)  # of this life
+        self.told: dict[Part, Proof] = {}  # of others, which go along with what is pending
+
+    def minted(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        """The founder commits itself in place of the owners."""
+        return tuple([self.committed(entry) for entry in entries])
+
+    def handed(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        """What was granted since the token came here, and goes along with it."""
+        fresh = [entry for entry in entries if commitment(entry.label) == NONE_YET]
+        if len(fresh) == 0:
+            return entries
+        return tuple([self.committed(entry) if entry in fresh else entry for entry in entries])
+
+    def committed(self, entry: Entry) -> Entry:
+        ours = f"{entry.permits}.{self.value(entry.fence, entry.permits).hex()}"
+        return entry._replace(label=committed(entry.label, ours))
+
+    def value(self, fence: Fence, left: int) -> Proof:
+        """What shows that no more than so many permits are still held."""
+        what = NUMBERS.pack(fence.epoch.counter, fence.number, self.node.member.adopted.counter)
+        return hashed(blake2b(what, key=self.key, digest_size=SIZE).digest(), left)
+
+    # -- on the way ----------------------------------------------------------------------------
+
+    def attach(self, returned: Parts) -> tuple[Proof, ...]:
+        """To a message that brings them back."""
+        return tuple([self.told.pop(part, b"") or self.own(part.fence) for part in returned])
+
+    def own(self, fence: Fence) -> Proof:
+        node = self.node
+        if fence.epoch != node.member.adopted:
+            return self.value(fence, node.epoch.stand_ins.get(fence, (0, 0))[1])
+        grant = node.member.grants.get(fence)
+        return self.value(fence, grant.permits if grant is not None else 0)
+
+    def learn(self, returned: Parts, proofs: tuple[Proof, ...]) -> None:
+        """They will be pending here."""
+        self.told.update(zip(returned, proofs, strict=False))
+        if len(self.told) > 4 * limits.LEASED_PERMITS.most:
+            pending = self.node.epoch.keeper.pending
+            self.told = {part: one for part, one in self.told.items() if part in pending}
+
+    # -- where the token is --------------------------------------------------------------------
+
+    def refutes(
+        self, ledger: tuple[Entry, ...], sender: int, returned: Parts, proofs: tuple[Proof, ...]
+    ) -> bool:
+        """Does any of these come back from somebody else than it was granted to?"""
+        if len(proofs) != len(returned):
+            return True
+        entries = {entry.fence: entry for entry in ledger if entry.node != sender}
+        return any(
+            part.fence in entries and not self.is_proved(entries[part.fence], part, proof)
+            for part, proof in zip(returned, proofs, strict=True)
+        )
+
+    def unproved(self, ledger: tuple[Entry, ...]) -> list[Part]:
+        """What is pending here, would be struck out of this ledger, and may not be."""
+        node = self.node
+        entries = {entry.fence: entry for entry in ledger}
+        return [
+            part
+            for part in node.epoch.keeper.pending
+            if part.fence in entries
+            and not self.is_proved(
+                entries[part.fence], part, self.told.get(part) or self.own(part.fence)
+            )
+        ]
+
+    def is_proved(self, entry: Entry, part: Part, proof: Proof) -> bool:
+        committed_to = commitment(entry.label)
+        if not committed_to:
+            return True  # nobody has ever waited for it
+        number, _, value = committed_to.partition(".")
+        if not number.isdecimal() or int(number) > limits.LEASED_PERMITS.most:
+            return False  # or it has never left its owner
+        all_permits = int(number)
+        over = max(0, all_permits - part.left)  # so many are no longer held, it says
+        reached = hashed(proof, over)
+        for _ in range(all_permits - over + 1):
+            if reached.hex() == value:
+                return True
+            reached = hashed(reached, 1)
+        return False
+
+
+def hashed(value: bytes, times: int) -> bytes:
+    for _ in range(times):
+        value = blake2b(value, digest_size=SIZE).digest()
+    return value
+
+
+# -- notes: what a ledger says of a grant ------------------------------------------------------
+
+
+def note(client: int, label: str) -> str:
+    """Of a grant that is made now; its commitment follows when the token leaves."""
+    return f"{client} {int(time() * 1000)} {NONE_YET} {label}"
+
+
+def read(note: str) -> tuple[int, float, str]:
+    """Client, seconds of the wall clock, label; of a node that wrote something else, that."""
+    try:
+        client, since, _, label = note.split(" ", 3)
+        return int(client), int(since) / 1000, label
+    except ValueError:
+        return 0, 0, note
+
+
+def is_note(note: str) -> bool:
+    """Is it as :func:`note` writes it, or :func:`committed`?"""
+    words = note.split(" ", 3)
+    if len(words) != 4 or words[3] != fitting(words[3]) or not is_commitment(words[2]):
+        return False
+    return all(one.isascii() and one.isdecimal() and len(one) <= DIGITS for one in words[:2])
+
+
+def is_commitment(word: str) -> bool:
+    """Is it none yet, or a number of permits and a value in hexadecimal digits?"""
+    number, _, value = word.partition(".")
+    digits = number.isdecimal() and len(number) <= DIGITS and len(value) == VALUE
+    return word == NONE_YET or (word.isascii() and digits and value.isalnum())
+
+
+def commitment(note: str) -> str:
+    """A word; empty where there never is one."""
+    words = note.split(" ", 3)
+    return words[2] if len(words) == 4 else ""
+
+
+def committed(note: str, commitment: str) -> str:
+    """The same with another one, if it has one."""
+    words = note.split(" ", 3)
+    return " ".join([*words[:2], commitment, words[3]]) if len(words) == 4 else note

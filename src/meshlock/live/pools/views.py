@@ -22,8 +22,8 @@ from msgspec.structs import replace
 from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.records import fence_number
 from meshlock.live.links.frames import UNREADABLE, Carry, Content, RoutedFrame
-from meshlock.live.machine import labels
 from meshlock.live.machine.limits import MOST_NAMED, MOST_NODES, Count, Free, Name, Priority, Share
+from meshlock.live.pools import validation
 
 if TYPE_CHECKING:
     from meshlock.live.links.mesh import Mesh
@@ -246,7 +246,7 @@ def ledger_of(pool: LocalPool) -> Ledger | None:
     now, first = time.time(), pool.configuration.fences if pool.configuration else 0
     found: list[Out] = []
     for entry in state.ledger[:MOST_TOLD]:
-        client, granted, label = labels.read(entry.label)
+        client, granted, label = validation.read(entry.label)
         fence, slots = str(fence_number(entry.fence) + first), list(pool.slot_names(entry.slots))
         node_name = pool.names.get(entry.node, "?")
         since = max(0.0, now - granted) if granted else 0.0  # else nobody waited for it any more
