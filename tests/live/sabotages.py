@@ -37,10 +37,11 @@ from meshlock.live.links.frames import Carry
 from meshlock.live.links.mesh import Mesh
 from meshlock.live.links.session import LinkSession
 from meshlock.live.pools import adapter, members, urgency
-from meshlock.live.pools.adapter import Measures
+from meshlock.live.pools.adapter import Adapter, Measures
 from meshlock.live.pools.birth import Expected
 from meshlock.live.pools.change_requests import ChangeRequests
 from meshlock.live.pools.members import Disk, Members
+from meshlock.live.pools.participation import Participation
 from meshlock.live.pools.pool import LocalPool
 from meshlock.live.pools.promises import Promised, Promises
 
@@ -80,7 +81,7 @@ def sabotaged(sabotage: Sabotage) -> Iterator[None]:
 # -- the pool's adapter --------------------------------------------------------------------------
 
 
-def revoke_silently(pool: LocalPool, number: int) -> None:
+def revoke_silently(pool: Adapter, number: int) -> None:
     waiter = pool.clients.pop(number)
     if waiter.grant is not None:
         waiter.grant.ended = True
@@ -109,22 +110,22 @@ def write_what_fails(self: Promises, promised: Promised) -> bool:
     return True
 
 
-def deliver_without_age(self: LocalPool, sender: str, frame: Any, shape: Any) -> None:
+def deliver_without_age(self: Adapter, sender: str, frame: Any, shape: Any) -> None:
     with mock.patch.object(Mesh, "age", lambda mesh, stamp: 0):
         honest_deliver(self, sender, frame, shape)
 
 
-def keep_after_release(self: LocalPool, number: int) -> None:
+def keep_after_release(self: Adapter, number: int) -> None:
     """The clients' table is cleaned, and the algorithm is not told."""
     del self.clients[number]
 
 
-def withdraw_nothing(self: LocalPool, waiter: Any) -> None:
+def withdraw_nothing(self: Adapter, waiter: Any) -> None:
     """A client that gives up stays in the queue, and is let in without anybody being there."""
     self.clients.pop(waiter.number, None)
 
 
-def release_the_whole(self: LocalPool, number: int, permits: int) -> None:
+def release_the_whole(self: Adapter, number: int, permits: int) -> None:
     """The algorithm is told that all permits are back; the client goes on with the rest."""
     self.clients[number].want -= permits
     self.before().release(number)
@@ -138,7 +139,7 @@ def release_at_once(self: LocalPool) -> None:
         self.expire(number)
 
 
-def name_the_first(self: LocalPool, slots: tuple[int, ...]) -> tuple[str, ...]:
+def name_the_first(self: Adapter, slots: tuple[int, ...]) -> tuple[str, ...]:
     assert self.configuration is not None
     return self.configuration.names[: len(slots)]
 
@@ -161,12 +162,12 @@ def rerank_in_words(self: LocalPool, waiter: Any) -> bool:
     return True
 
 
-def ask_alike(self: LocalPool, waiter: Any) -> None:
+def ask_alike(self: Adapter, waiter: Any) -> None:
     with mock.patch.object(waiter, "priority", 0):
         honest_submit(self, waiter)
 
 
-def remember_nothing(self: LocalPool, replaced: int | None = None) -> bool:
+def remember_nothing(self: Participation, replaced: int | None = None) -> bool:
     return False
 
 
@@ -177,7 +178,7 @@ def pass_on_unmade(self: Disk, effects: list[Effect]) -> list[Effect]:
     return honest_pass_on(self, effects)
 
 
-def receive_anything(self: LocalPool, sender: str, frame: Any) -> None:
+def receive_anything(self: Adapter, sender: str, frame: Any) -> None:
     honest_receive(self, sender, msgspec.structs.replace(frame, identity=self.identity))
 
 
@@ -194,7 +195,7 @@ async def make_in_writing(_: ChangeRequests, self: Members, change: Change) -> N
             pace.change = None
 
 
-async def leave_with_all(self: LocalPool, heir: str | None) -> None:
+async def leave_with_all(self: Participation, heir: str | None) -> None:
     pass
 
 
@@ -203,14 +204,14 @@ def open_without_lock(self: Promises) -> None:
 
 
 honest_close = LocalPool.close
-honest_submit = LocalPool.submit
+honest_submit = Adapter.submit
 honest_rerank = LocalPool.rerank
 honest_urgency = urgency.urgency
-honest_receive = LocalPool.receive
+honest_receive = Adapter.receive
 honest_until = Members.until
 honest_write = Promises.write
 honest_pass_on = Disk.pass_on
-honest_deliver = LocalPool.deliver
+honest_deliver = Adapter.deliver
 
 # -- links ---------------------------------------------------------------------------------------
 
@@ -423,7 +424,7 @@ ADAPTERS = [
     Sabotage(
         "tells-no-client",
         "a client is not notified that its lease is lost",
-        [(LocalPool, "revoke", revoke_silently)],
+        [(Adapter, "revoke", revoke_silently)],
     ),
     Sabotage(
         "layer-tells-nobody",
@@ -455,18 +456,18 @@ ADAPTERS = [
     Sabotage(
         "ageless-messages",
         "the travel time of a token is not counted",
-        [(LocalPool, "deliver", deliver_without_age)],
+        [(Adapter, "deliver", deliver_without_age)],
         "live/pools/test_late_tokens.py::test_the_time_under_way_is_not_added_to_the_lease",
     ),
     Sabotage(
         "releases-nothing",
         "permits that a client releases stay in the ledger",
-        [(LocalPool, "leave", keep_after_release)],
+        [(Adapter, "leave", keep_after_release)],
     ),
     Sabotage(
         "forgets-who-gave-up",
         "a client that withdrew its request is granted permits, and nobody releases them",
-        [(LocalPool, "withdraw", withdraw_nothing)],
+        [(Adapter, "withdraw", withdraw_nothing)],
     ),
     Sabotage("no-drift", "clocks are taken to run at the same rate", [(members, "DRIFT", 0.0)]),
     Sabotage(
@@ -484,7 +485,7 @@ ADAPTERS = [
     Sabotage(
         "gives-the-rest-away",
         "a client that releases a part of its permits releases all",
-        [(LocalPool, "release_some", release_the_whole)],
+        [(Adapter, "release_some", release_the_whole)],
     ),
     Sabotage(
         "frees-at-leaving",
@@ -494,7 +495,7 @@ ADAPTERS = [
     Sabotage(
         "names-the-first",
         "a grant names the first of the permits, not its own",
-        [(LocalPool, "slot_names", name_the_first)],
+        [(Adapter, "slot_names", name_the_first)],
     ),
     Sabotage(
         "latest-deadline-first",
@@ -529,13 +530,13 @@ ADAPTERS = [
     Sabotage(
         "ignores-priority",
         "all requests have the same priority",
-        [(LocalPool, "submit", ask_alike)],
+        [(Adapter, "submit", ask_alike)],
         "live/pools/test_order.py",
     ),
     Sabotage(
         "makes-it-again",
         "a restarted founder makes the pool again instead of rejoining it",
-        [(LocalPool, "remember", remember_nothing)],
+        [(Participation, "remember", remember_nothing)],
         "live/births/test_new_pools.py::test_the_maker_comes_back_to_what_it_made",
     ),
     Sabotage(
@@ -547,7 +548,7 @@ ADAPTERS = [
     Sabotage(
         "reads-other-pools",
         "messages of another pool with the same name are accepted",
-        [(LocalPool, "receive", receive_anything)],
+        [(Adapter, "receive", receive_anything)],
         "live/births/test_new_pools.py::test_messages_of_another_pool_of_that_name_are_not_read",
     ),
     Sabotage(
@@ -559,7 +560,7 @@ ADAPTERS = [
     Sabotage(
         "leaves-with-all",
         "a node that leaves takes the token along",
-        [(LocalPool, "hand_over", leave_with_all)],
+        [(Participation, "hand_over", leave_with_all)],
         "live/pools/test_leases.py::test_a_node_that_leaves_hands_the_token_on",
     ),
     Sabotage(

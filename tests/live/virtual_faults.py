@@ -35,6 +35,7 @@ from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import BEST_EFFORT, Promise, carrier
 from meshlock.errors import Refused
 from meshlock.live.machine import clock
+from meshlock.live.pools.adapter import Adapter
 from meshlock.live.pools.pool import LocalPool
 from meshlock.live.pools.promises import Promised, Promises
 
@@ -208,9 +209,9 @@ class Faults:
     def acts(self, pool: LocalPool, what: str) -> None:
         """Without any reason, against whoever does it as well."""
         if pool.members is not None:
-            pool.before()
+            pool.adapter.before()
             getattr(pool.members.node, what)()
-            pool.carry_out("timer", {})
+            pool.adapter.carry_out("timer", {})
             pool.mesh.flush()
 
     async def change_twice(self, end: float) -> None:
@@ -262,7 +263,7 @@ class Faults:
         judge.may_become(permits)
         self.perhaps(["kill", "part", "slow", "full", "propose"], pool.me)
         try:
-            await pool.resize(permits, timeout=6 * LEASE)
+            await pool.change_requests.resize(permits, timeout=6 * LEASE)
             if run.pool(pool.me) is not pool:
                 raise TimeoutError  # nobody was told
             run.note("resized", permits)
@@ -301,14 +302,15 @@ class Faults:
             self.soon("kill", one, 0.0, 0.1)
         await self.part({other}, max(heal, 2 * LEASE))
 
-    async def squeeze(self, answered: str, other: LocalPool, slowest: float) -> None:
+    async def squeeze(self, answered: str, other: Adapter, slowest: float) -> None:
         """See above."""
         await asyncio.sleep(slowest)
         self.run.note("squeeze", answered)
         cut = asyncio.create_task(self.part({answered}, 2 * LEASE))
         await asyncio.sleep(0)
-        if self.run.pool(other.me) is other:
-            self.acts(other, "propose")
+        here = self.run.pool(other.me)
+        if here is not None and here.adapter is other:
+            self.acts(here, "propose")
             assert other.members is not None
             other.members.node.hasty = True  # type: ignore[attr-defined]
         await cut
@@ -323,7 +325,7 @@ class Faults:
 
     # -- protocol moments ----------------------------------------------------------------------
 
-    def sends(self, pool: LocalPool, message: Message) -> None:
+    def sends(self, pool: Adapter, message: Message) -> None:
         """Somebody sends something that matters."""
         now, random, run = clock.seconds(), self.random, self.run
         if self.over or now < self.aimed_at:
@@ -347,11 +349,11 @@ class Faults:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Have what pools send seen, lost and late; disks full; and epochs closed in haste."""
-        carry, write, receive = LocalPool.carry, Promises.write, Layer.receive_promise
+        carry, write, receive = Adapter.carry, Promises.write, Layer.receive_promise
         random, loop = self.random, self.run.network.loop
         self.run.network.disk = lambda: random.choice(self.disks)
 
-        def sending(pool: LocalPool, message: Message) -> None:
+        def sending(pool: Adapter, message: Message) -> None:
             chance = random.random()
             best_effort = carrier(message, True) == BEST_EFFORT
             if best_effort and chance < self.lost:
@@ -363,8 +365,9 @@ class Faults:
             carry(pool, message)
             self.sends(pool, message)
 
-        def again(pool: LocalPool, message: Message) -> None:
-            if self.run.pool(pool.me) is pool:
+        def again(pool: Adapter, message: Message) -> None:
+            here = self.run.pool(pool.me)
+            if here is not None and here.adapter is pool:
                 carry(pool, message)
                 pool.mesh.flush()
 
@@ -380,7 +383,7 @@ class Faults:
             if not self.over and (getattr(layer, "hasty", False) or random.random() < self.hasty):
                 layer.close()
 
-        patches = [(LocalPool, "carry", sending), (Promises, "write", writing)]
+        patches = [(Adapter, "carry", sending), (Promises, "write", writing)]
         with ExitStack() as stack:
             for place, name, instead in [*patches, (Layer, "receive_promise", receiving)]:
                 stack.enter_context(mock.patch.object(place, name, instead))

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from meshlock import Node, Pool, Refused
 from meshlock.live.links.frames import Content
 from meshlock.live.links.mesh import Mesh
-from meshlock.live.pools.pool import LocalPool
+from meshlock.live.pools.adapter import Adapter
 from meshlock.live.pools.promises import default_folder
 from waiting import LIMIT, a_while, eventually
 
@@ -263,8 +263,8 @@ def test_of_two_pools_that_were_both_used_one_goes_on_without_a_storm(
                 with pytest.raises(Refused, match="Two separate pools"):
                     await docks(goes).acquire()
                 with pytest.raises(Refused, match="x is no neighbour in another pool docks"):
-                    await goes.pools["docks"].join("x")
-                assert await goes.pools["docks"].join(stays.name) == 3
+                    await goes.pools["docks"].participation.join("x")
+                assert await goes.pools["docks"].participation.join(stays.name) == 3
                 for grant in grants[stays]:
                     grant.release()
                 await eventually(lambda: len({identity(node) for node in (a, b, c, d)}) == 1)
@@ -298,9 +298,9 @@ def test_a_single_maker_gives_way_to_three_members() -> None:
 def test_messages_of_another_pool_of_that_name_are_not_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    receive, frames, read = LocalPool.receive, list[Any](), list[Any]()
+    receive, frames, read = Adapter.receive, list[Any](), list[Any]()
 
-    def receiving(pool: LocalPool, sender: str, frame: Any) -> None:
+    def receiving(pool: Adapter, sender: str, frame: Any) -> None:
         if pool.me == "a":
             frames.append(frame)
         receive(pool, sender, frame)
@@ -311,14 +311,14 @@ def test_messages_of_another_pool_of_that_name_are_not_read(
             (await docks(b).acquire(3)).release()
             await eventually(lambda: any(frame.kind == "ACCEPTED" for frame in frames))
             frame = next(frame for frame in frames if frame.kind == "ACCEPTED")
-            monkeypatch.setattr(LocalPool, "deliver", lambda *given: read.append(given))
-            pool._source.receive("b", replace(frame, identity=frame.identity + 1))
+            monkeypatch.setattr(Adapter, "deliver", lambda *given: read.append(given))
+            pool._source.adapter.receive("b", replace(frame, identity=frame.identity + 1))
             assert not read
-            pool._source.receive("b", frame)
+            pool._source.adapter.receive("b", frame)
             assert read
             monkeypatch.undo()
 
-    monkeypatch.setattr(LocalPool, "receive", receiving)
+    monkeypatch.setattr(Adapter, "receive", receiving)
     run(story)
 
 

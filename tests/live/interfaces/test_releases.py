@@ -98,14 +98,14 @@ def test_a_release_that_fails_fails_alone() -> None:
             docks = a.pool("docks", permits=2)
             first = await docks.acquire(timeout=LIMIT)
             second = await docks.acquire(timeout=LIMIT)
-            leave, failing = docks._source.leave, [first.number]
+            leave, failing = docks._source.adapter.leave, [first.number]
 
             def fail_once(number: int) -> None:
                 leave(number)
                 if number in failing:
                     raise RuntimeError("after all")
 
-            docks._source.leave = fail_once  # type: ignore[method-assign]
+            docks._source.adapter.leave = fail_once  # type: ignore[method-assign]
             first.release()
             second.release()
             third = await docks.acquire(2, timeout=LIMIT)

@@ -61,8 +61,8 @@ from meshlock.live.links.frames import (
 from meshlock.live.links.mesh import STORED_OF_EACH
 from meshlock.live.links.security import Security, by_certificate, by_secret
 from meshlock.live.pools.grants import Grant, Pool
+from meshlock.live.pools.participation import PULL
 from meshlock.live.pools.peers import CONFIGURATION, News
-from meshlock.live.pools.pool import PULL
 from meshlock.live.pools.pool_configuration import PoolConfiguration
 from meshlock.live.pools.validation import committed, read
 from meshlock.live.pools.validation import note as note_of
@@ -311,7 +311,7 @@ class World:
         return members.node
 
     def number(self, name: str) -> int:
-        return self.m.pools["docks"].numbers[name]
+        return self.m.pools["docks"].adapter.numbers[name]
 
     def ahead(self, name: str = "m", by: int = 1) -> Epoch:
         """An epoch that nobody has proposed."""
@@ -323,7 +323,7 @@ class World:
         docks = self.m.pools["docks"]
         for node in self.honest:
             for message in messages:
-                payload = docks.shapes[message.kind].pack(message)
+                payload = docks.adapter.shapes[message.kind].pack(message)
                 what = Content("docks", docks.identity, message.kind, payload)
                 self.m.mesh.router.send(node.name, what)
         self.m.mesh.flush()
@@ -501,10 +501,10 @@ def test_nor_does_it_keep_the_members_from_a_new_epoch(lie: str, certificates: P
 def propose(node: Node) -> None:
     """An epoch for no reason."""
     docks = node.pools["docks"]
-    docks.before()
+    docks.adapter.before()
     assert docks.members is not None
     docks.members.node.propose()
-    docks.carry_out("timer", {})
+    docks.adapter.carry_out("timer", {})
     docks.mesh.flush()
 
 
@@ -574,7 +574,7 @@ def test_what_it_reports_cannot_make_a_second_permit(
             truth = liar.member.report
             liar.member.report = lies  # type: ignore[method-assign]
             if holder == "dead":
-                a.pools["docks"].pull()
+                a.pools["docks"].participation.pull()
                 network.kill(c.mesh)
                 await c.vanish()
                 w.honest = [a, b]
@@ -850,7 +850,7 @@ def grant_of(w: World, **other: Any) -> tuple[Message, Seal]:
 def says_to_a(w: World, message: Message, seal: Seal | None) -> None:
     docks = w.m.pools["docks"]
     message.seal = seal
-    payload = docks.shapes[message.kind].pack(message)
+    payload = docks.adapter.shapes[message.kind].pack(message)
     since = w.m.mesh.clock()
     what = Content("docks", docks.identity, message.kind, payload, since)
     w.m.mesh.router.send("a", what)
@@ -1148,7 +1148,7 @@ def test_what_comes_before_its_epoch_is_bounded_in_bytes(certificates: Path) -> 
     async def story(network: virtual.Network) -> None:
         async with world(certificates, algorithm="naimi-trehel", permits=1) as w:
             a, docks = w.honest[0], w.m.pools["docks"]
-            request = next(one for one in docks.shapes.values() if one.name == "REQUEST")
+            request = next(one for one in docks.adapter.shapes.values() if one.name == "REQUEST")
             sealed = [(*w.ahead(),), a.boot, None, 0, (), None, tuple([bytes(16)] * 5000)]
             payload = msgspec.msgpack.encode((sealed, *[0] * len(request.names)))
             for _ in range(100):
@@ -1169,7 +1169,7 @@ def test_tokens_before_their_epoch_are_not_kept(certificates: Path) -> None:
         async with world(certificates, algorithm="naimi-trehel") as w:
             a, docks = w.honest[0], w.m.pools["docks"]
             state = TokenState(w.ahead(), 1, 1, (), 0)
-            token = next(one for one in docks.shapes.values() if one.name == "TOKEN")
+            token = next(one for one in docks.adapter.shapes.values() if one.name == "TOKEN")
             sealed = [(*w.ahead(),), a.boot, state, 9, (), None, ()]
             payload = msgspec.msgpack.encode((sealed, *[0] * len(token.names)))
             there = a.pools["docks"].members
@@ -1202,11 +1202,11 @@ def test_fences_and_farewells_that_never_were_take_no_room(certificates: Path) -
                     Part(Fence(w.ahead(by=7), number * 100 + one), 0, 1) for one in range(100)
                 )
                 seal = Seal(layer.member.adopted, a.boot, None, 0, returns)
-                kind = next(one for one in docks.shapes.values() if one.name == "RELEASE")
+                kind = next(one for one in docks.adapter.shapes.values() if one.name == "RELEASE")
                 sealed = (seal.epoch, seal.boot, None, 0, returns, None, ())
                 payload = msgspec.msgpack.encode((sealed, *[1] * len(kind.names)))
                 docks.mesh.send("a", Content("docks", docks.identity, "RELEASE", payload))
-                docks.say("a", PULL)
+                docks.participation.say("a", PULL)
             docks.mesh.flush()
             await eventually(lambda: refused(a) >= 200)
             assert len(layer.epoch.keeper.pending) <= 2 and len(a.pools["docks"].clients) <= 1

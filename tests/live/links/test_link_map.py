@@ -163,7 +163,9 @@ def test_the_owner_is_told_once_of_changes_that_come_together() -> None:
             pool = nodes["a"].pool("docks", permits=1)
             await a_while(0.05)
             told: list[bool] = []
-            pool._source.map_changed = lambda: told.append(map_of(nodes["a"]).reaches("d"))  # type: ignore
+            pool._source.participation.map_changed = lambda: told.append(
+                map_of(nodes["a"]).reaches("d")
+            )  # type: ignore
             wires[1].cut()
             await eventually(lambda: not map_of(nodes["a"]).reaches("d"))
             await a_while(0.05)
@@ -199,11 +201,14 @@ def test_a_pool_compares_no_node_of_a_changed_map_with_all_others(
             with monkeypatch.context() as patch:
                 number_of = pool_configuration.hashed
                 patch.setattr(pool_configuration, "hashed", lambda name: Compared(number_of(name)))
-                pool._source.map_changed()
-                assert len(pool._source.names) == nodes + 1 and pool._source.members is not None
+                pool._source.participation.map_changed()
+                assert (
+                    len(pool._source.adapter.names) == nodes + 1
+                    and pool._source.members is not None
+                )
                 assert len(pool._source.members.terms.nodes) == nodes + 1
             assert Compared.times < 10 * nodes
-            pool._source.map_changed()  # with numbers that can be sent
+            pool._source.participation.map_changed()  # with numbers that can be sent
 
     virtual.run(story)
 
@@ -496,7 +501,7 @@ def test_a_slow_way_counts_there_and_back() -> None:
             await b.start()
             await eventually(lambda: mesh_of(a).stamp("b")[0] != NEVER)
             arrived: asyncio.Future[tuple[int, int]] = asyncio.get_running_loop().create_future()
-            b.pool("docks")._source.receive = lambda peer, frame: arrived.set_result(  # type: ignore
+            b.pool("docks")._source.adapter.receive = lambda peer, frame: arrived.set_result(  # type: ignore
                 (mesh_of(b).age(frame.stamp), mesh_of(b).clock())
             )
             began = mesh_of(a).clock()
@@ -518,7 +523,7 @@ def test_a_message_that_a_cut_held_up_and_a_new_connection_brought_is_as_old_as_
             await b.start()
             await eventually(lambda: mesh_of(a).stamp("b")[0] != NEVER)
             arrived: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-            b.pool("docks")._source.receive = lambda peer, frame: arrived.set_result(  # type: ignore
+            b.pool("docks")._source.adapter.receive = lambda peer, frame: arrived.set_result(  # type: ignore
                 mesh_of(b).age(frame.stamp)
             )
             wire.cut()
@@ -575,7 +580,7 @@ async def live():
             answer = (b.mesh.travelled((told, held)), true, *b.mesh.stamp("a"), b.mesh.clock())
             b.mesh.send("a", Content("docks", 0, "MEASURED", encode(answer)))
 
-        b.pool("docks")._source.receive = measure
+        b.pool("docks")._source.adapter.receive = measure
         await asyncio.Event().wait()
 
 asyncio.run(live())
@@ -595,7 +600,7 @@ def test_whatever_stops_a_process_the_bound_holds_both_ways() -> None:
                 back = mesh.clock() - sent
                 found.extend([(bound, there), (mesh.travelled((told, held)), back)])
 
-            a.pool("docks")._source.receive = measured  # type: ignore[method-assign]
+            a.pool("docks")._source.adapter.receive = measured  # type: ignore[method-assign]
             child = subprocess.Popen([sys.executable, "-c", CHILD, a.address])
             try:
                 await eventually(lambda: mesh.stamp("b")[0] != NEVER)

@@ -135,7 +135,7 @@ def test_a_try_passes_nobody_who_waits_for_more() -> None:
             found, others = await ready(nodes)
             grant = await found.pool("docks").acquire(2)
             waiting = asyncio.ensure_future(others[0].pool("docks").acquire(3, timeout=LIMIT))
-            cores = [node.pool("docks")._source.before() for node in nodes]
+            cores = [node.pool("docks")._source.adapter.before() for node in nodes]
             await eventually(lambda: any(c.tokens() and c.known_priority() == 0 for c in cores))
             with pytest.raises(NotInTime, match="1 free, 1 wanted, and other requests are ahead"):
                 await others[1].pool("docks").acquire(timeout=0)
@@ -506,10 +506,10 @@ def test_where_the_token_rests_what_others_said_is_read_first(
             async with pool.acquire(timeout=LIMIT):
                 pass
             order: list[str] = []
-            pool._source.heard = heard
+            pool._source.adapter.heard = heard
             node.mesh.loop.call_soon(order.append, "others")
             async with pool.acquire():
                 order.append("client")
-            assert order[0] == first and not (pool._source.heard and permits > 1)
+            assert order[0] == first and not (pool._source.adapter.heard and permits > 1)
 
     run(story)

@@ -191,10 +191,12 @@ def test_the_tree_of_a_fixed_network_follows_the_links() -> None:
         async with line(network, "abcd") as (nodes, _):
             pool = nodes["b"].pool("docks", 1, members=["b"], lease=LEASE)
             await eventually(lambda: nodes["b"].mesh.link_map.reaches("d"))
-            await eventually(lambda: "a" in pool._source.numbers and "d" in pool._source.numbers)
+            await eventually(
+                lambda: "a" in pool._source.adapter.numbers and "d" in pool._source.adapter.numbers
+            )
             assert pool._source.members is not None
             near = pool._source.members.near
-            numbers = [pool._source.meet(name) for name in ("b", "a", "c", "d")]
+            numbers = [pool._source.adapter.meet(name) for name in ("b", "a", "c", "d")]
             assert tree(near, tuple(numbers)) == (-1, 0, 0, 2)
             far = (numbers[0], numbers[3], numbers[1])  # c takes no part: b is next on d's way
             assert tree(near, far) == (-1, 0, 0)

@@ -132,7 +132,7 @@ def test_members_that_have_forgotten_are_no_quorum(
         assert "reset the pool" in unready(said)
         with pytest.raises(TimeoutError, match="lost the state; reset the pool if that is final"):
             await world.nodes[names[-1]].pool("docks").acquire(timeout=1.0)
-        await world.nodes[names[-1]].pools["docks"].reset()
+        await world.nodes[names[-1]].pools["docks"].participation.reset()
         began = asyncio.get_running_loop().time()
         await eventually(
             lambda: all(granted and granted[-1] > began for granted in world.granted.values())
@@ -150,7 +150,7 @@ def test_an_old_founder_that_comes_back_joins_what_the_operator_has_decided(tmp_
         await world.kill("a")
         await eventually(lambda: bool(unready(pool(world.nodes["b"]))))
         await a_while(2 * LEASE)
-        await world.nodes["b"].pools["docks"].reset()
+        await world.nodes["b"].pools["docks"].participation.reset()
         await a_while(LEASE)
         began = asyncio.get_running_loop().time()
         await world.start("a")
@@ -170,7 +170,7 @@ def test_a_pool_whose_voters_live_is_not_reset(tmp_path: Path) -> None:
         await world.begin(3)
         await world.lose("c")
         with pytest.raises(Refused, match="reachable and have a vote, which is a quorum"):
-            await world.nodes["a"].pools["docks"].reset()
+            await world.nodes["a"].pools["docks"].participation.reset()
 
     run(tmp_path, "abc", story)
 

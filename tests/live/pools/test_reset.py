@@ -140,7 +140,7 @@ class World:
 
     async def reset(self) -> int:
         chosen = self.random.choice(["a", "d", "e"])
-        await self.nodes[chosen].pools["docks"].reset()
+        await self.nodes[chosen].pools["docks"].participation.reset()
         new = self.identity(chosen)
         await eventually(lambda: all(self.identity(name) == new for name in self.nodes))
         return new

@@ -107,15 +107,15 @@ def test_a_lease_that_ends_before_its_client_may_hear_of_it_is_never_used(tmp_pa
         assert pools[1].members is not None
         node = pools[1].members.node
         assert node.withdraw(number)
-        pools[1].carry_out("withdraw", {})
+        pools[1].adapter.carry_out("withdraw", {})
         network.disk = lambda: 4.0
         for effect in (
             Save(Durable(node.member.promised, node.member.config)),
             Enter(number, 7, 1),
             Lost(number, 7),
         ):
-            pools[1].out.append(effect)
-            pools[1].carry_out("timer", {})
+            pools[1].adapter.out.append(effect)
+            pools[1].adapter.carry_out("timer", {})
         assert len(pools[1].clients) == 1 and number not in pools[1].clients
         held.release()
         grant = await waiting

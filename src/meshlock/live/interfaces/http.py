@@ -293,12 +293,14 @@ class Interface:
     async def change_members(self, request: Request) -> Response:
         body = limits.decoded(request.body or b"{}", messages.ChangeMembers)
         with self.changing(request, body.timeout) as pool:
-            return answer(messages.Members(await pool.change_members(**asdict(body))))
+            return answer(
+                messages.Members(await pool.change_requests.change_members(**asdict(body)))
+            )
 
     async def change_permits(self, request: Request) -> Response:
         body = limits.decoded(request.body or b"{}", messages.ChangePermits)
         with self.changing(request, body.timeout) as pool:
-            return answer(messages.Permits(await pool.resize(**asdict(body))))
+            return answer(messages.Permits(await pool.change_requests.resize(**asdict(body))))
 
     def join_pool(self, request: Request) -> Response:
         body = limits.decoded(request.body or b"{}", messages.Join)
@@ -325,11 +327,13 @@ class Interface:
     async def join_from(self, request: Request) -> Response:
         body = limits.decoded(request.body or b"{}", messages.JoinFrom)
         with self.changing(request, None) as pool:
-            return answer(messages.Permits(await pool.join(limits.name(body.node, "node"))))
+            return answer(
+                messages.Permits(await pool.participation.join(limits.name(body.node, "node")))
+            )
 
     async def reset_pool(self, request: Request) -> Response:
         with self.changing(request, None) as pool:
-            return answer(messages.Permits(await pool.reset()))
+            return answer(messages.Permits(await pool.participation.reset()))
 
     async def remove_pool(self, request: Request) -> Response:
         with self.changing(request, None) as pool:

@@ -18,6 +18,7 @@ from meshlock.errors import NoSuchPool, Refused, setting
 from meshlock.live.interfaces.agent_settings import AgentSettings
 from meshlock.live.interfaces.configuration import secret, warn_if_others_read
 from meshlock.live.links.frames import BadFrame
+from meshlock.live.links.link import Receiver
 from meshlock.live.links.mesh import ZENOH, Mesh, split
 from meshlock.live.links.reach import advertised
 from meshlock.live.links.security import Security, by_certificate, by_secret, unprotected
@@ -221,7 +222,7 @@ class Node:
             mesh.failures.run("pool", pool.close)
         await self.hand_over(mesh)
         for pool in self.pools.values():
-            pool.dissolve()
+            pool.participation.dissolve()
         await self.stop(mesh)
 
     async def vanish(self) -> None:
@@ -234,7 +235,7 @@ class Node:
         self.views.close()
         await mesh.close()
         for pool in self.pools.values():
-            pool.stop()
+            pool.participation.stop()
         if self.promises is not None:
             self.promises.close()
 
@@ -246,7 +247,7 @@ class Node:
         """
         pools = self.pools.values()
         for pool in pools:
-            pool.announce_leaving()
+            pool.participation.announce_leaving()
         if mesh.linked:
             await asyncio.sleep(self.heartbeat)  # others may be leaving too
         leaving = {peer for pool in pools for peer in pool.peers.leaving}
@@ -254,7 +255,9 @@ class Node:
         near.sort(key=leaving.__contains__)
         await self.part(mesh, near[1:])
         heir = near[0] if near and near[0] not in leaving else None
-        await asyncio.gather(*[pool.hand_over(heir) for pool in pools], return_exceptions=True)
+        await asyncio.gather(
+            *[pool.participation.hand_over(heir) for pool in pools], return_exceptions=True
+        )
         with suppress(TimeoutError):
             async with asyncio.timeout(FAREWELL):
                 while mesh.router.busy():
@@ -347,13 +350,15 @@ class Node:
             configuration = agreed(name, permits, algorithm, options or {}, by_name, lasting, names)
             pool = self.known(name)
             pool.asked_permits = configuration.permits
-            if pool.configuration is None and not pool.remember(configuration.identity):
-                pool.adopt(configuration)
+            if pool.configuration is None and not pool.participation.remember(
+                configuration.identity
+            ):
+                pool.participation.adopt(configuration)
             return Pool(pool)
         chosen(algorithm, True, options or {})
         pool = self.known(name)
         if pool.configuration is None:
-            pool.remember()
+            pool.participation.remember()
         if permits is None:
             return Pool(pool)
         pool.asked_permits = permits
@@ -444,7 +449,7 @@ class Node:
             self._foundings[pool.name] = task
             task.add_done_callback(lambda _: self._foundings.pop(pool.name, None))
         else:
-            pool.adopt(configuration, founding=True)
+            pool.participation.adopt(configuration, founding=True)
 
     async def found_later(self, pool: LocalPool, configuration: PoolConfiguration) -> None:
         """Make the pool unless a peer knows it: a founder that restarts must join instead. Before
@@ -458,7 +463,7 @@ class Node:
                 await asyncio.sleep(FIRST_CONTACT if self.discovering else self.heartbeat)
         if pool.configuration is not None:
             return
-        pool.adopt(configuration, founding=True, opened=False)
+        pool.participation.adopt(configuration, founding=True, opened=False)
         with suppress(TimeoutError):
             async with asyncio.timeout(FIRST_CONTACT):
                 while not pool.peers.answered():
@@ -521,8 +526,8 @@ class Node:
         )
         pool.unknown = self.unknown
         pool.birth.expected = self.expected
-        pool.everywhere = partial(unseen, self.views)
-        self.pools[name] = self._mesh.receivers[name] = pool
+        pool.token_watch.everywhere = partial(unseen, self.views, pool)
+        self.pools[name], self._mesh.receivers[name] = pool, pool.adapter
         return pool
 
     def unknown(self, name: str) -> NoSuchPool | None:
@@ -558,7 +563,7 @@ class Node:
                 self._visits[name] -= 1
                 if pool.configuration is not None:
                     del self._visits[name]
-                elif not self._visits[name] and pool.is_empty():
+                elif not self._visits[name] and pool.participation.is_empty():
                     self.forget(name)
 
     def remove(self, name: str) -> None:
@@ -570,13 +575,13 @@ class Node:
                 f"Cannot remove {name}: it is also a pool of {', '.join(others)}. Stop these nodes "
                 f"first."
             )
-        pool.settle()
+        pool.adapter.settle()
         if pool.clients:
             raise Refused(
                 f"Cannot remove {name}: programs of this node hold or wait for its "
                 "permits. Stop them first."
             )
-        pool.stop()
+        pool.participation.stop()
         if self.promises is not None:
             self.promises.forget(name)
         self.forget(name)
@@ -594,7 +599,7 @@ class Node:
         for name, teller in list(self._told_of.items()):
             pool = self.pools[name]
             gone = teller not in self.mesh.linked and not self.mesh.link_map.reaches(teller)
-            if pool.is_empty() and gone:
+            if pool.participation.is_empty() and gone:
                 self.forget(name)
 
     # -- links -------------------------------------------------------------------------
@@ -625,7 +630,7 @@ class Node:
 
     def map_changed(self) -> None:
         for pool in self.pools.values():
-            self.mesh.failures.run("pool", pool.map_changed)
+            self.mesh.failures.run("pool", pool.participation.map_changed)
         self.forget_hearsay()
 
     def friends(self) -> set[str]:
@@ -635,7 +640,7 @@ class Node:
             self.name
         }
 
-    def receiver(self, sender: str, pool: str) -> LocalPool | None:
+    def receiver(self, sender: str, pool: str) -> Receiver | None:
         """Somebody has written of a pool that we do not know yet; None if we do not want to."""
         if self._closing:
             return None
@@ -647,7 +652,7 @@ class Node:
             self.mesh.refusals.note(sender, why)
             return None
         self._told_of[pool] = sender
-        return self.made(pool)
+        return self.made(pool).adapter
 
     def makes_room(self, sender: str) -> bool:
         """Forget a pool of which only its name is known, of whoever spoke of more than others."""
@@ -657,7 +662,7 @@ class Node:
             return False
         for name, teller in list(self._told_of.items()):
             pool = self.pools[name]
-            if teller == most and pool.is_empty():
+            if teller == most and pool.participation.is_empty():
                 self.forget(name)
                 return True
         return False

@@ -23,14 +23,13 @@ from meshlock.algorithms.actor import Actor, Algorithm, ChoosingActor, Effect, E
 from meshlock.algorithms.clients import ClientQueue
 from meshlock.algorithms.recovery.messages import KINDS, LINK, RELIABLE, Conflict, carrier
 from meshlock.algorithms.recovery.records import Seal, new
-from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.errors import Refused
 from meshlock.live.links.frames import UNREADABLE, BadFrame, Carry, Content, RoutedFrame
 from meshlock.live.links.mesh import DRIFT, Mesh
 from meshlock.live.links.session import serial
 from meshlock.live.machine import clock, limits
 from meshlock.live.pools.fields import FIELDS, SEAL, row
-from meshlock.live.pools.grants import Grant, Source, Waiter
+from meshlock.live.pools.grants import Grant, Waiter
 from meshlock.live.pools.members import Members
 from meshlock.live.pools.pool_configuration import PoolConfiguration
 from meshlock.live.pools.urgency import time_left, urgency
@@ -140,12 +139,8 @@ def shapes(algorithm: Algorithm, members: bool) -> dict[str, Shape]:
     return found
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Adapter:
-    def __init__(
-        self, source: Source, name: str, me: str, mesh: Mesh, recording: Recording | None
-    ) -> None:
-        self.source = source  # of the grants that clients get
+    def __init__(self, name: str, me: str, mesh: Mesh, recording: Recording | None) -> None:
         self.name = name
         self.me = me
         self.mesh = mesh
@@ -153,6 +148,8 @@ class Adapter:
         self.configuration: PoolConfiguration | None = None
         self.identity = 0
         self.peers: Peers
+        self.receive_control: Callable[[str, Carry | RoutedFrame], None]
+        """Receives what nodes say to each other, and no algorithm."""
 
         self.out: list[Effect] = []
         self.core: Actor | None = None
@@ -377,9 +374,7 @@ class Adapter:
         if waiter.deadline is not None:
             met = clock.seconds() <= waiter.deadline
             self.measures.judges(met)
-        grant = Grant(
-            self.source, enter.client, waiter.want, waiter.priority, enter.fence, slots, met
-        )
+        grant = Grant(self, enter.client, waiter.want, waiter.priority, enter.fence, slots, met)
         waiter.grant = grant
         grant.permits = enter.permits
         if waiter.future is not None and not waiter.future.done():
@@ -441,10 +436,6 @@ class Adapter:
             self.receive_control(sender, frame)
         elif frame.identity == self.identity and not self.stopped:  # else of another of this name
             self.deliver(sender, frame, shape)
-
-    def receive_control(self, sender: str, frame: Carry | RoutedFrame) -> None:
-        """What adapters send to each other, and no algorithm."""
-        raise NotImplementedError
 
     def deliver(self, sender: str, frame: Carry | RoutedFrame, shape: Shape) -> None:
         number = self.numbers.get(sender)

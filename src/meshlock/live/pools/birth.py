@@ -251,7 +251,7 @@ class Birth:
         voters = ",".join(sorted(self.election.votes.get(configuration.identity, {})))
         if voters:
             log_event(INFO, "pool made", pool=self.pool.name, node=self.pool.me, votes=voters)
-        self.pool.adopt(configuration, founding=True)
+        self.pool.participation.adopt(configuration, founding=True)
 
     # -- links -----------------------------------------------------------------------------
 

@@ -18,9 +18,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from meshlock.algorithms.recovery.records import Change
+from meshlock.algorithms.registry import refuse_impossible
 from meshlock.errors import Refused
 from meshlock.live.links.frames import UNREADABLE, BadFrame, Content
+from meshlock.live.machine import limits
 from meshlock.live.machine.limits import MOST_NAMED, Count, EpochCount, Name, Share, Word
+from meshlock.live.pools.pool_configuration import refuse_too_many
 
 if TYPE_CHECKING:
     from meshlock.live.pools.members import Members
@@ -72,6 +75,56 @@ class ChangeRequests:
         self.asked: dict[int, tuple[str, asyncio.Future[Answer]]] = {}  # whom, and what it says
         self.working: dict[tuple[str, int], asyncio.Timeout] = {}  # by whom and its question
 
+    # -- for users -------------------------------------------------------------------------
+
+    async def resize(
+        self, permits: int | list[str] | tuple[str, ...], timeout: float | None
+    ) -> int:
+        permits, names = limits.named_permits(permits)
+        await self.pool.introduced()
+        if self.pool.members is None or self.pool.algorithm is None:
+            raise Refused(
+                f"The permits of {self.pool.name} cannot be changed: the pool has no leases."
+            )
+        self.refuse_names(permits, names, self.pool.members.slot_names())
+        refuse_too_many(self.pool.name, permits)
+        refuse_impossible(
+            self.pool.algorithm, permits=permits, want=1, complete=True, fifo=True, changing=False
+        )
+        async with asyncio.timeout(limits.timeout(timeout)):
+            await self.have_permits(permits, names)
+        return permits
+
+    def refuse_names(self, permits: int, names: tuple[str, ...], known: tuple[str, ...]) -> None:
+        """``known``: all names that permits of this pool have or had."""
+        if names and not known:
+            raise Refused(
+                f"The permits of {self.pool.name} have no names: give a number, or make "
+                "another pool whose permits have names."
+            )
+        if known and not names and permits > len(known):
+            raise Refused(
+                f"Pool {self.pool.name} has {len(known)} named permits, {known[0]} to "
+                f"{known[-1]}: give all {permits} names."
+            )
+        if len({*known, *names}) > limits.MOST_NAMED:
+            raise Refused(
+                f"Pool {self.pool.name} has had {len(known)} names, and {limits.MOST_NAMED} is "
+                "the limit: reuse some of them, or make another pool."
+            )
+
+    async def change_members(
+        self, add: str | None, remove: str | None, timeout: float | None
+    ) -> list[str]:
+        await self.pool.introduced()
+        if self.pool.members is None:
+            raise Refused(f"The pool {self.pool.name} has no members: it was made without leases.")
+        if (add is None) == (remove is None):
+            raise Refused("Members change one at a time: give one to add or one to remove.")
+        name = limits.name(add if remove is None else remove, "node")
+        async with asyncio.timeout(limits.timeout(timeout)):
+            return await self.have_member(name, add is not None)
+
     # -- having it done --------------------------------------------------------------------
 
     def members(self) -> Members:
@@ -83,7 +136,7 @@ class ChangeRequests:
         members, pool = self.members(), self.pool
         if added and not members.reaches(name):
             raise Refused(f"{name} is not on the link map: start it, then add it.")
-        number = pool.meet(name)
+        number = pool.adapter.meet(name)
         if not added and members.node.member.members == (number,):
             raise Refused(
                 f"Cannot remove {name}: it is the last member of {pool.name}. Add another "
@@ -226,11 +279,9 @@ class ChangeRequests:
             async with asyncio.timeout(LASTS) as limit:
                 self.working[key] = limit
                 if request.add or request.remove:
-                    await self.pool.change_members(
-                        request.add or None, request.remove or None, None
-                    )
+                    await self.change_members(request.add or None, request.remove or None, None)
                 else:
-                    await self.pool.resize(request.names or request.permits, None)
+                    await self.resize(request.names or request.permits, None)
         except Refused as error:
             why = str(error)[:LONGEST]
         except TimeoutError:

@@ -19,12 +19,24 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Coroutine, Generator
     from types import TracebackType
-    from typing import Any, Concatenate, ParamSpec, TypeVar
+    from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
     from meshlock.live.pools.status import Picture
 
     Arguments = ParamSpec("Arguments")
     Result = TypeVar("Result")
+
+    class Granter(Protocol):
+        """Where grants come from and go back to, by their numbers."""
+
+        name: str
+
+        def release(self, number: int) -> None: ...
+        def release_some(self, number: int, permits: int) -> None:
+            """The last of its slots come back."""
+
+        def until(self, number: int) -> float | None:
+            """The end of its lease."""
 
 
 class Grant:
@@ -45,7 +57,7 @@ class Grant:
 
     def __init__(
         self,
-        source: Source,
+        source: Granter,
         number: int,
         want: int,
         priority: int,
@@ -373,18 +385,6 @@ class Source:
 
     async def change(self, request: Acquire, priority: int | None, deadline: float | None) -> bool:
         """The same, and its deadline: was it done?"""
-        raise NotImplementedError
-
-    def release(self, number: int) -> None:
-        """The permits of this grant come back."""
-        raise NotImplementedError
-
-    def release_some(self, number: int, permits: int) -> None:
-        """So many of them come back, the last of its slots."""
-        raise NotImplementedError
-
-    def until(self, number: int) -> float | None:
-        """The end of its lease."""
         raise NotImplementedError
 
 

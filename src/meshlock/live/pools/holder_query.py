@@ -64,7 +64,7 @@ class HolderQuery:
     def here(self, question: int = 0) -> Seen:
         """What this node knows itself."""
         pool = self.pool
-        core = pool.before()
+        core = pool.adapter.before()
         held = core.tokens() > 0
         towards = "" if held else self.pointer()
         free = core.free_permits() if held else 0
@@ -97,7 +97,7 @@ class HolderQuery:
         node = pool.members.node
         for number in (node.member.holding.holder, node.timers.holder()):
             if number not in (NIL, node.me) and number not in node.unreachable:
-                return pool.names.get(number, "")
+                return pool.adapter.names.get(number, "")
         return self.anybody()
 
     def anybody(self) -> str:
@@ -109,7 +109,7 @@ class HolderQuery:
         others = [
             one for one in node.member.members if one != node.me and one not in node.unreachable
         ]
-        return pool.names.get(random.choice(others), "") if others else ""
+        return pool.adapter.names.get(random.choice(others), "") if others else ""
 
     async def ask(self, node: str, within: float) -> Seen | None:
         if len(self.asked) >= MOST_ASKED:

@@ -169,7 +169,7 @@ class Disk:
         self.on_disk = self.written.promised
         while self.waiting:  # what comes meanwhile is behind it
             effect, self.members.clock = self.waiting.popleft()
-            self.mesh.failures.run("disk", self.members.pool.do, "timer", {}, [effect])
+            self.mesh.failures.run("disk", self.members.pool.adapter.do, "timer", {}, [effect])
         self.written = None
         self.write_next()
         self.mesh.flush()
@@ -205,7 +205,7 @@ class Members:
         self.recovering_since: float | None = None
         self.quorum_at = self.mesh.time()  # when there was one last, or our life began
         self.served_at = self.mesh.time()  # when anybody could be last, or our life began
-        members = tuple([pool.meet(name) for name in configuration.members])
+        members = tuple([pool.adapter.meet(name) for name in configuration.members])
         self.terms = Terms(
             members,
             members,
@@ -219,7 +219,7 @@ class Members:
             rules=rules(configuration),
             names=configuration.names,
         )
-        self.node = Layer(pool.meet(pool.me), pool.out, self.terms)
+        self.node = Layer(pool.adapter.meet(pool.me), pool.adapter.out, self.terms)
         self.node.timers.autopilot.willing = pool.willing
         self.node.timers.second = 1_000_000
         self.node.timers.called = self.name
@@ -248,7 +248,7 @@ class Members:
             self.node.restart(self.mesh.boot, None, floor)
         else:
             for name in remembered.names.values():
-                self.pool.meet(name)
+                self.pool.adapter.meet(name)
             kept = Durable(remembered.promised, remembered.config)
             self.node.restart(self.mesh.boot, kept)
 
@@ -263,9 +263,9 @@ class Members:
         """Whatever becomes of this time, there is another."""
         node = self.node
         try:
-            self.pool.before()
+            self.pool.adapter.before()
             node.wake(random())
-            self.pool.carry_out("timer", {})
+            self.pool.adapter.carry_out("timer", {})
             self.mesh.flush()
             self.look()
         finally:
@@ -342,15 +342,14 @@ class Members:
         pool, node, link_map = self.pool, self.node, self.mesh.link_map
         if self.has_quorum():
             self.quorum_at = self.mesh.time()
-        known = {
-            number: pool.names[number] for number in node.member.members if number in pool.names
-        }
-        pool.forget()
-        for name in (pool.me, *known.values(), *pool.peers.near, *link_map.links):
-            pool.meet(name)
-        here = {number for number, name in pool.names.items() if self.reaches(name)}
+        names = pool.adapter.names
+        known = [names[number] for number in node.member.members if number in names]
+        pool.adapter.forget()
+        for name in (pool.me, *known, *pool.peers.near, *link_map.links):
+            pool.adapter.meet(name)
+        here = {number for number, name in pool.adapter.names.items() if self.reaches(name)}
         self.terms.nodes = tuple(sorted(here.union(node.member.members)))
-        node.unreachable = pool.names.keys() - here
+        node.unreachable = pool.adapter.names.keys() - here
         self.set_time()
         self.sleep_until_due()
 
@@ -360,7 +359,7 @@ class Members:
     def near(self, number: int) -> list[int]:
         """To whom that node is linked, as the map says."""
         links = self.mesh.link_map.links.get(self.name(number), ())
-        return [self.pool.meet(name) for name in links]
+        return [self.pool.adapter.meet(name) for name in links]
 
     def conflict(self, conflict: Conflict) -> str:
         """They ignore each other until somebody mends a configuration."""
@@ -381,7 +380,7 @@ class Members:
     def named(self) -> tuple[str, ...]:
         """What permits are called now."""
         config = self.node.member.config
-        return self.pool.slot_names(config.slots) or self.slot_names()[: config.permits]
+        return self.pool.adapter.slot_names(config.slots) or self.slot_names()[: config.permits]
 
     def has_quorum(self, lost: Collection[str] = ()) -> bool:
         """Are enough members reachable, other than those?"""
@@ -432,14 +431,14 @@ class Members:
         return sorted(map(self.name, self.node.member.members))
 
     def name(self, number: int) -> str:
-        return self.pool.names.get(number, "?")
+        return self.pool.adapter.names.get(number, "?")
 
     def label(self, client: int) -> str:
         """What the ledger says of a grant that is made now; nothing if nobody waits any more. Of
         one that is lent, its owner will say who has it."""
         if client == NIL:
             return note(0, "")
-        waiter = self.pool.clients.get(client)
+        waiter = self.pool.adapter.clients.get(client)
         return "" if waiter is None else note(client, waiter.label)
 
     # -- what people ask ---------------------------------------------------------------
@@ -508,7 +507,7 @@ class Members:
             stays = member not in node.unreachable and self.name(member) not in leaving
             if member != node.me and stays:
                 node.send(Suggest(member, node.member.promised, token.hop, True))
-        self.pool.carry_out("timer", {})
+        self.pool.adapter.carry_out("timer", {})
         self.mesh.flush()
 
     def has_token(self) -> bool:

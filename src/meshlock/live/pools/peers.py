@@ -101,7 +101,7 @@ class Peers:
         self.leaving.discard(peer)
         if peer in self.near:
             self.near.discard(peer)
-            self.pool.link_down(peer)
+            self.pool.participation.link_down(peer)
 
     def inform(self, peer: str) -> None:
         """Our configuration, and whether permits were ever granted under it as far as we know."""
@@ -129,7 +129,7 @@ class Peers:
         self.inform_all()
         for sender, frame in self.taken():
             try:
-                self.pool.receive(sender, frame)
+                self.pool.adapter.receive(sender, frame)
             except BadFrame as error:  # of whoever sent it, not of whoever told us
                 self.mesh.accuse(sender, error)
 
@@ -241,7 +241,7 @@ class Peers:
         if peer not in self.near:
             self.near.add(peer)
             self.shared = True
-            self.pool.link_up(peer)
+            self.pool.participation.link_up(peer)
 
     def withdraw(self, identities: tuple[int, ...]) -> None:
         new = [identity for identity in identities if identity not in self.withdrawn]
@@ -259,7 +259,7 @@ class Peers:
         """Take part in that pool."""
         self.reset()
         self.told_used = news.used
-        self.pool.adopt(news.configuration)
+        self.pool.participation.adopt(news.configuration)
 
     def meets(self, peer: str, rival: News) -> None:
         """That peer speaks of another pool of this name."""
@@ -301,7 +301,7 @@ class Peers:
         else:
             what = f"the pool that {theirs.founder} made goes on, this one stops"
             log_event(ERROR, "pool stopped", pool=self.pool.name, peer=peer, what=what)
-            self.pool.give_up()
+            self.pool.participation.give_up()
 
     def is_weaker(self, rival: News) -> bool:
         """Than our pool."""
@@ -313,7 +313,7 @@ class Peers:
         self.conflicts.pop(peer, None)
         self.rivals.pop(peer, None)
         if not self.rivals:
-            self.pool.stopped = False
+            self.pool.adapter.stopped = False
 
     def join(self, peer: str) -> None:
         """Give our pool up for the one of that peer."""

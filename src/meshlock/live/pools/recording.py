@@ -32,7 +32,6 @@ from meshlock.trace.writer import TraceWriter, arguments
 if TYPE_CHECKING:
     from meshlock.live.pools.adapter import Adapter
     from meshlock.live.pools.members import Members
-    from meshlock.live.pools.pool import LocalPool
 
 SLACK = 10
 """The part of a lease by which renewals may be told late."""
@@ -112,7 +111,7 @@ class Recording:
     # -- lines -------------------------------------------------------------------------
 
     def begin(
-        self, pool: LocalPool, configuration: PoolConfiguration, algorithm: Algorithm, core: Actor
+        self, pool: Adapter, configuration: PoolConfiguration, algorithm: Algorithm, core: Actor
     ) -> None:
         """A pool with members outlives its nodes, so a life is added to those before it. Only
         clients and links are written of, and grants to clients of other nodes, not the token and

@@ -37,7 +37,9 @@ def doubts_report(validation: Validation, sender: int, promise: Promise) -> str:
     reports = {**proposal.reports, sender: report}
     for who in refuted(validation, reports):
         reports[who] = reports[who]._replace(token=None, unaccepted=None)
-        validation.mesh.refusals.note(validation.pool.names.get(who, "?"), "an invalid token")
+        validation.mesh.refusals.note(
+            validation.pool.adapter.names.get(who, "?"), "an invalid token"
+        )
     out = sum([entry.permits for one in reports.values() for entry in one.grants])
     for who, one in reports.items():
         if out > validation.most_out() and who not in node.member.members:

@@ -80,8 +80,8 @@ class Rises:
         pause = time_on_level(waiter.deadline - now)
         if pause < inf:
             heappush(self.due, (now + pause, waiter.number))
-            if len(self.due) > 2 * len(self.pool.clients) + 64:  # most of them wait no more
-                self.due = [one for one in self.due if one[1] in self.pool.clients]
+            if len(self.due) > 2 * len(self.pool.adapter.clients) + 64:  # most of them wait no more
+                self.due = [one for one in self.due if one[1] in self.pool.adapter.clients]
                 heapify(self.due)
             if self.timer is None or self.due[0][1] == waiter.number:
                 self.sleep()
@@ -99,7 +99,7 @@ class Rises:
         self.timer = None
         try:
             while self.due and self.due[0][0] <= clock.seconds():
-                waiter = self.pool.clients.get(heappop(self.due)[1])
+                waiter = self.pool.adapter.clients.get(heappop(self.due)[1])
                 if waiter is not None and waiter.grant is None and not waiter.abandoned:
                     self.add(waiter)
                     self.pool.rerank(waiter)  # where the algorithm cannot, it stays as it is

@@ -189,7 +189,7 @@ class Validation:
 
     def lives(self, node: int, boot: int) -> bool:
         """Does that node say so itself, by its record on the map?"""
-        record = self.mesh.link_map.records.get(self.pool.names.get(node, ""))
+        record = self.mesh.link_map.records.get(self.pool.adapter.names.get(node, ""))
         return record is None or record.boot == boot
 
     # -- what is of no use ---------------------------------------------------------------------
@@ -236,7 +236,7 @@ class Validation:
     def learn(self, message: Message, epoch: Epoch) -> bool:
         """It is no member; or else either we or they do not know who the members are. What honest
         nodes hand on, or hold, while we have missed an epoch is no refusal."""
-        node, sender = self.node, self.pool.names.get(message.sender, "?")
+        node, sender = self.node, self.pool.adapter.names.get(message.sender, "?")
         if len(node.member.members) > 0 and isinstance(message, Propose | Ledger):
             why = f"a {message.kind} of {self.pool.name}, of which it is not a member"
             self.mesh.refusals.note(sender, why)

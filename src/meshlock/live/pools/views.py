@@ -159,9 +159,9 @@ def towards(pool: LocalPool) -> str | None:
     if core is None or core.tokens():
         return None
     if pool.members is not None:
-        holder = pool.names.get(pool.members.node.timers.holder())
+        holder = pool.adapter.names.get(pool.members.node.timers.holder())
         return pool.mesh.link_map.route(holder) if holder is not None else None
-    return pool.names.get(core.towards())
+    return pool.adapter.names.get(core.towards())
 
 
 def brief(pool: LocalPool | None) -> View:
@@ -214,7 +214,7 @@ def brief(pool: LocalPool | None) -> View:
         len(said.get("members", ())),
         said.get("members_reachable", 0) - len(said.get("members_without_vote", ())),
         said.get("quorum", 0),
-        pool.unseen_here(),
+        pool.token_watch.unseen_here(),
         pool.me,
         ledger_of(pool),
     )
@@ -247,8 +247,11 @@ def ledger_of(pool: LocalPool) -> Ledger | None:
     found: list[Out] = []
     for entry in state.ledger[:MOST_TOLD]:
         client, granted, label = validation.read(entry.label)
-        fence, slots = str(fence_number(entry.fence) + first), list(pool.slot_names(entry.slots))
-        node_name = pool.names.get(entry.node, "?")
+        fence, slots = (
+            str(fence_number(entry.fence) + first),
+            list(pool.adapter.slot_names(entry.slots)),
+        )
+        node_name = pool.adapter.names.get(entry.node, "?")
         since = max(0.0, now - granted) if granted else 0.0  # else nobody waited for it any more
         out = Out(node_name, entry.permits, fence, slots, client, since, label)
         out.lapsing = entry.lapsing
@@ -261,7 +264,7 @@ def unseen(views: Views, pool: LocalPool) -> float | None:
     """For how many seconds nobody whom this node reaches has had the token; None if somebody has
     not known yet."""
     link_map, heard = pool.mesh.link_map, views.watch(pool.name)
-    found = [pool.unseen_here()]
+    found = [pool.token_watch.unseen_here()]
     for name in link_map.links:
         if name != link_map.me and link_map.reaches(name):
             if name not in heard:

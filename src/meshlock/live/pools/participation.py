@@ -1,0 +1,264 @@
+"""How a node takes part in a pool: it begins, its links come and go, it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from logging import ERROR, WARNING
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from meshlock.algorithms.actor import choices_of
+from meshlock.algorithms.registry import find
+from meshlock.algorithms.steps import step
+from meshlock.errors import Refused
+from meshlock.live.links.frames import BadFrame, Carry, Content, RoutedFrame
+from meshlock.live.machine import limits
+from meshlock.live.machine.logs import log_event
+from meshlock.live.pools.adapter import shapes
+from meshlock.live.pools.birth import BIRTH
+from meshlock.live.pools.change_requests import CHANGE, CHANGED
+from meshlock.live.pools.grants import Acquire
+from meshlock.live.pools.holder_query import LOOK, SEEN
+from meshlock.live.pools.members import Members
+from meshlock.live.pools.peers import CONFIGURATION
+from meshlock.live.pools.pool_configuration import PoolConfiguration, made, reset
+
+if TYPE_CHECKING:
+    from meshlock.live.pools.pool import LocalPool
+
+PULL = "pull"
+"""Between nodes: have the token come to you, its holder wants to leave."""
+
+LEAVING = "leaving"
+"""Between nodes: whatever you have to hand over, do not give it to me."""
+
+FAREWELL = 3.0
+"""Seconds that a pool takes to hand over what others need when its node leaves."""
+
+
+class Participation:
+    def __init__(self, pool: LocalPool) -> None:
+        self.pool = pool
+        self.adapter = pool.adapter
+        self.pulling = 0  # of our clients: who has the token come for nobody
+
+    def adopt(
+        self,
+        configuration: PoolConfiguration,
+        founding: bool = False,
+        opened: bool = True,
+        floor: int = 0,
+    ) -> None:
+        """The pool is this; take part in it. Requests wait until it is opened. ``floor``: the
+        highest epoch known of the pool in whose place it is made."""
+        adapter = self.adapter
+        algorithm = find(configuration.algorithm)
+        before, withdrawn = adapter.configuration, adapter.members
+        adapter.configuration = configuration
+        try:
+            adapter.forget()
+            if configuration.lease:
+                if withdrawn is not None and self.pool.promises is not None:
+                    self.pool.promises.forget(adapter.name)
+                adapter.members = Members(
+                    self.pool, configuration, algorithm, self.pool.promises, founding, floor
+                )
+                adapter.core = adapter.members.node
+            else:
+                adapter.members = None
+                adapter.core = made(configuration, adapter.me, founding, adapter.out)
+                for name in configuration.members:
+                    adapter.meet(name)
+        except Refused:
+            adapter.configuration, adapter.members = before, withdrawn
+            raise
+        if withdrawn is not None:
+            withdrawn.close()
+        adapter.algorithm = algorithm
+        adapter.step = adapter.queue.unit = step(configuration.options)
+        adapter.identity = configuration.identity
+        self.pool.founding = founding
+        adapter.shapes = shapes(algorithm, adapter.members is not None)
+        adapter.reliable = not algorithm.assumes.changing_links
+        adapter.many_clients = algorithm.serves.many_clients or adapter.members is not None
+        adapter.chooses = choices_of(adapter.core) > 1
+        if adapter.recording is not None:
+            adapter.recording.begin(self.adapter, configuration, algorithm, adapter.core)
+        if algorithm.serves.restless:
+            adapter.core.start()
+            adapter.carry_out("start", {})
+        elif adapter.members is not None:
+            adapter.carry_out("timer", {})
+        if opened:
+            self.pool.ready.set()
+        self.pool.token_watch.since = monotonic()
+        if algorithm.serves.token and not configuration.lease:
+            self.pool.token_watch.begin()
+        self.pool.peers.begin()
+        if before is not None:
+            self.pool.ask_anew()
+        adapter.mesh.flush()
+
+    def is_empty(self) -> bool:
+        """Is nothing known of it but its name?"""
+        early = self.pool.peers.custody() or self.pool.birth.matters()
+        return self.adapter.configuration is None and not early
+
+    def remember(self, replaced: int | None = None) -> bool:
+        """Take part again in the pool that an earlier life of this node was in; or only if that
+        is in place of this one. False if there is no such memory."""
+        found = (
+            self.pool.promises.read(self.adapter.name) if self.pool.promises is not None else None
+        )
+        if found is None or (replaced is not None and replaced not in found.pool.replaces):
+            return False
+        self.pool.peers.told_used = True
+        self.adopt(found.pool)
+        return True
+
+    async def reset(self) -> int:
+        adapter, pool = self.adapter, self.pool
+        await pool.introduced()
+        before, members = adapter.configuration, adapter.members
+        assert before is not None and pool.permits is not None
+        names = members.named() if members is not None else ()
+        configuration = reset(before, adapter.me, pool.permits, names)
+        floor = 0
+        if members is not None:
+            members.refuse_if_quorum()
+            floor = max(
+                1, members.node.member.promised.counter, members.node.member.highest.counter
+            )
+        elif adapter.core is not None and adapter.core.tokens() > 0:
+            raise Refused(
+                f"Cannot reset {adapter.name}: its token is at this node, so nothing is lost."
+            )
+        log_event(
+            WARNING, "pool reset", pool=adapter.name, node=adapter.me, replaces=before.identity
+        )
+        pool.asked_permits = None
+        pool.peers.reset()
+        self.adopt(configuration, founding=True, floor=floor)
+        return configuration.permits
+
+    async def join(self, peer: str) -> int:
+        """Give up our pool for another one of its name, in which that neighbour is; the result is
+        how many permits that has. Who holds anything of ours has lost it."""
+        await self.pool.introduced()
+        self.pool.asked_permits = None
+        self.pool.peers.join(peer)
+        return self.pool.permits or 0
+
+    def link_up(self, peer: str) -> None:
+        adapter = self.adapter
+        number = adapter.meet(peer)
+        adapter.before().link_up(number)
+        adapter.carry_out("link-up", {"peer": number})
+
+    def link_down(self, peer: str) -> None:
+        adapter = self.adapter
+        number = adapter.meet(peer)
+        adapter.before().link_down(number)
+        adapter.carry_out("link-down", {"peer": number})
+
+    def map_changed(self) -> None:
+        """The mesh is another one; algorithms that know only neighbours do not care."""
+        if self.adapter.members is not None:
+            self.adapter.members.map_changed()
+
+    def receive_control(self, sender: str, frame: Carry | RoutedFrame) -> None:
+        pool = self.pool
+        ours = frame.identity == self.adapter.identity
+        if frame.kind == CONFIGURATION and isinstance(frame, Carry):
+            pool.peers.receive(sender, frame.payload)
+        elif frame.kind == BIRTH and isinstance(frame, Carry):
+            pool.birth.receive(sender, frame.payload)
+        elif self.adapter.core is None:
+            pool.peers.wait(sender, frame)
+        elif frame.kind == PULL:
+            if ours:
+                self.pull()
+        elif frame.kind == LEAVING:
+            pool.peers.leaving |= {sender} & pool.peers.near
+        elif frame.kind in (LOOK, SEEN):
+            if ours:
+                pool.holder_query.receive(sender, frame.kind, frame.payload)
+        elif frame.kind in (CHANGE, CHANGED):
+            if ours:
+                pool.change_requests.receive(sender, frame.kind, frame.payload)
+        else:
+            raise BadFrame(f"an unknown message {frame.kind[:64]!r}")
+
+    def give_up(self) -> None:
+        """Another pool of this name goes on: nothing of ours is renewed."""
+        if not self.adapter.stopped:
+            self.adapter.stopped = True
+            self.pool.end_all(Refused(self.pool.conflict))
+
+    def announce_leaving(self) -> None:
+        for peer in self.pool.peers.near:
+            self.say(peer, LEAVING)
+
+    def say(self, peer: str, word: str) -> None:
+        adapter = self.adapter
+        adapter.mesh.send(peer, Content(adapter.name, adapter.identity, word, b""))
+        adapter.mesh.flush()
+
+    async def hand_over(self, heir: str | None) -> None:
+        """Have somebody else take the token, and wait until nobody needs us any more, or until
+        nobody is left: our heir has gone, or we are the heir of our heir."""
+        adapter = self.adapter
+        core = adapter.core
+        if core is None or heir is None or heir not in self.pool.peers.near:
+            return
+        if adapter.reliable and adapter.members is None:
+            return
+        try:
+            async with asyncio.timeout(FAREWELL):
+                asked = 0
+                while adapter.members.needed() if adapter.members is not None else core.tokens():
+                    if core.tokens() and asked == 0:  # it may come once more, from one that leaves
+                        self.say(heir, PULL)
+                    if adapter.members is not None and asked % 10 == 0:
+                        adapter.members.surrender()
+                    asked = asked + 1 if core.tokens() else 0
+                    if heir in self.pool.peers.leaving or adapter.mesh.link_map.left(heir):
+                        return
+                    await asyncio.sleep(adapter.mesh.heartbeat / 10)
+        except TimeoutError:
+            if adapter.members is not None and not adapter.members.has_token():
+                # what a client may use until its lease ends, or was for somebody who has died
+                log_event(WARNING, "left with permits held", node=adapter.me, pool=adapter.name)
+            else:
+                log_event(
+                    ERROR, "left without handing over the token", node=adapter.me, pool=adapter.name
+                )
+
+    def pull(self) -> None:
+        """Have the token come here, on behalf of nobody: its holder wants to leave."""
+        pool = self.pool
+        if self.pulling in self.adapter.clients:
+            return
+        least = Acquire(self.pool, 1, int(limits.PRIORITY.least), None, None)
+        waiter = pool.new_waiter(least, "its node is leaving")
+        waiter.abandoned = True
+        self.pulling = waiter.number
+        self.adapter.ask(waiter)
+
+    def dissolve(self) -> None:
+        """With the only node that was ever in it the pool is over."""
+        members, promises = self.adapter.members, self.pool.promises
+        if members is None or promises is None or self.pool.peers.shared or not self.pool.founding:
+            return
+        if members.all_is_home():
+            promises.forget(self.adapter.name)
+
+    def stop(self) -> None:
+        """Nothing more is done or written, whatever state we are in."""
+        adapter, pool = self.adapter, self.pool
+        pool.rises.close()
+        pool.token_watch.close()
+        if adapter.members is not None:
+            adapter.members.close()
+        if adapter.recording is not None:
+            adapter.recording.close()
