@@ -101,7 +101,8 @@ def execute(
     said.start()
     try:
         body = partial(acquire_body, *wanted, known_as, due, "")
-        session, grant = finished(agent.acquire(pool, timeout, body))
+        given = agent.acquire(pool, timeout, body)
+        session, grant = given if isinstance(given, tuple) else finished(given)
     except TimeoutError as error:
         click.echo(f"meshlock: {error}", err=True)
         sys.exit(NOT_IN_TIME)

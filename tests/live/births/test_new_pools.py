@@ -289,7 +289,7 @@ def test_a_single_maker_gives_way_to_three_members() -> None:
             assert await lost.wait_lost()
             await a_while(5.0)
             assert not held.lost
-            assert await ours.join("a") == 3
+            assert await ours.participation.join("a") == 3
 
     for seed in range(4):
         run(story, seed)

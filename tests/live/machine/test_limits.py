@@ -348,7 +348,7 @@ def test_a_timer_that_fails_comes_back_and_is_counted(caplog: pytest.LogCaptureF
             docks = a.pool("docks", permits=1, members=["a"], lease=0.5)
             assert docks._source.members is not None
             for where, owner, name in (
-                ("leases", docks._source, "carry_out"),
+                ("leases", docks._source.adapter, "carry_out"),
                 ("tick", a.mesh, "notice_silence"),
                 ("routed", a.mesh.router, "tick"),
                 ("map", a.mesh.link_map, "pay"),

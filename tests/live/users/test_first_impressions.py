@@ -7,7 +7,6 @@ import gc
 import logging
 import subprocess
 import sys
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -86,7 +85,7 @@ def epochs(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 
 
 def test_for_how_long_a_grant_is_held_is_not_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time, "time", lambda: 1000.875)
+    monkeypatch.setattr(validation, "time", lambda: 1000.875)
     assert validation.read(validation.note(7, "ann"))[1] == 1000.875
 
 

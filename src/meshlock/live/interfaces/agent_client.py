@@ -38,9 +38,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
     from contextlib import AbstractAsyncContextManager
-    from typing import Any, Protocol, TypeVar
+    from typing import Any, NoReturn, Protocol, TypeVar
 
     Result = TypeVar("Result")
+    Body = Callable[[str, float | None], str]
+    Granted = tuple["AgentSession", dict[str, Any]]
 
     class AgentLine(Protocol):
         """One connection to the agent."""
@@ -123,6 +125,10 @@ def finished(work: Coroutine[Any, Any, Result]) -> Result:
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
     raise AssertionError("this work waits for an event loop")
+
+
+async def failing(error: Exception) -> NoReturn:
+    raise error
 
 
 class Holding:
@@ -389,32 +395,50 @@ class AgentClient:
 
     # -- grants ------------------------------------------------------------------------
 
-    async def acquire(
-        self,
-        pool: str,
-        timeout: float | None,
-        body: Callable[[str, float | None], str],
-    ) -> tuple[AgentSession, dict[str, Any]]:
+    def acquire(
+        self, pool: str, timeout: float | None, body: Body
+    ) -> Granted | Coroutine[Any, Any, Granted]:
         """What the agent grants, whatever becomes of the agent meanwhile, as long as there is one
-        again soon. ``body``: of the request, for a session and the seconds that are left."""
+        again soon; without a coroutine if the answer is there already. ``body``: of the request,
+        for a session and the seconds that are left."""
+        path, session = f"/v1/pools/{pool}/acquire", self.session
+        if session is None or session.over or self.unreleased:
+            return self.acquire_again(path, timeout, body)
+        try:
+            found = self.request(self.take(), "POST", path, body(session.name, timeout), timeout)
+        except (AgentGone, NoAgent) as error:
+            return self.acquire_again(path, timeout, body, failing(error), session)
+        if type(found) is tuple and found[0] == 200:
+            return session, understood(found[1])
+        return self.acquire_again(path, timeout, body, found, session)
+
+    async def acquire_again(
+        self,
+        path: str,
+        timeout: float | None,
+        body: Body,
+        found: tuple[int, bytes] | Awaitable[tuple[int, bytes]] | None = None,
+        session: AgentSession | None = None,
+    ) -> Granted:
+        """``found``: the answer to a first request, if one was sent, for this session."""
         now = self.wires.now
-        path = f"/v1/pools/{pool}/acquire"
         end = None if timeout is None else now() + timeout
         lost: float | None = None  # the agent, since when
         before, pause = self.session, RETRY
-        if self.unreleased:
+        if found is None and self.unreleased:
             await self.release_again()
         left = timeout
         while True:
             try:
-                session = self.session
-                if session is None or session.over:
-                    session = await self.current()
-                if session is not before:
-                    before, lost, pause = session, None, RETRY
-                text = body(session.name, left)
-                found = self.request(self.take(), "POST", path, text, left)
-                status, said = found if type(found) is tuple else await found  # type: ignore[misc]
+                if found is None or session is None:
+                    session = self.session
+                    if session is None or session.over:
+                        session = await self.current()
+                    if session is not before:
+                        before, lost, pause = session, None, RETRY
+                    text = body(session.name, left)
+                    found = self.request(self.take(), "POST", path, text, left)
+                status, said = found if isinstance(found, tuple) else await found
                 if status == 503:
                     raise NoAgent(str(refusal(status, said)))
             except (AgentGone, NoAgent) as error:
@@ -436,6 +460,7 @@ class AgentClient:
                     self.wires.receive(session)
                 if not session.over:
                     raise refusal(status, said)
+            found = None
             left = None if end is None else max(0.0, end - now())
 
     def release(self, what: Unreleased, held: int) -> None:

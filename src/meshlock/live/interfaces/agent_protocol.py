@@ -184,7 +184,7 @@ class Exchange:
         """The status and body of the next answer, if all of it has come. It is for the first of
         those who have ``asked``, who is one no more."""
         data = self.data
-        if not data.startswith(START) and not START.startswith(data[: len(START)]):
+        if data[:9] != START and not START.startswith(data[:9]):
             raise Refused(TOO_OLD.format(place=self.place))
         end = data.find(b"\r\n\r\n")
         if end < 0:

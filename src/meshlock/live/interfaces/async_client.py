@@ -323,7 +323,8 @@ class AgentPool(Source):
             return acquire_body(want, priority, label, due, name, session, left)
 
         try:
-            return self.granted(*await self.agent.acquire(self.name, request.timeout, body))
+            given = self.agent.acquire(self.name, request.timeout, body)
+            return self.granted(*(given if isinstance(given, tuple) else await given))
         finally:
             self.waiting.pop(request, None)
             request.over = True

@@ -189,7 +189,8 @@ class BlockingClientPool(AnyBlockingPool):
         if label is None:
             label = default_label()
         body = partial(acquire_body, want, priority, label, deadline, name)
-        session, given = finished(self._agent.acquire(self.name, timeout, body))
+        found = self._agent.acquire(self.name, timeout, body)
+        session, given = found if isinstance(found, tuple) else finished(found)
         return ClientGrant(self._agent, session, given)
 
     def _wait(self, work: Coroutine[Any, Any, Result]) -> Result:
