@@ -76,8 +76,8 @@ def test_a_disk_that_refuses_is_named_everywhere_and_what_timed_out_holds_nothin
             fails = mock.patch.object(promises.os, "fsync", side_effect=OSError(number, "no"))
             with fails:
                 source = node.pools["docks"]
-                source.before().propose()  # type: ignore[attr-defined]
-                source.carry_out("timer", {})
+                source.adapter.before().propose()  # type: ignore[attr-defined]
+                source.adapter.carry_out("timer", {})
                 await eventually(lambda: bool(unready(node.status()["pools"]["docks"])))
                 why = f"the disk refuses: cannot write {tmp_path / 'docks.promised'}: "
                 why += os.strerror(number).lower()
