@@ -15,6 +15,9 @@ from meshlock.simulate.settings import run_settings, simulation
 from meshlock.trace.writer import TraceWriter
 
 
+# Hélary, Mostefaoui, Raynal, RR-1692, section 2.1: "Its service policy is implicit: the only
+# assumption is fairness; hereby is meant that every waiting request will be processed in finite
+# time"
 @pytest.mark.parametrize("queue", [Fifo(), Lift(7)], ids=["fifo", "lift"])
 def test_a_queue_gives_out_all_it_took_in_and_survives_freezing(queue):
     for item in [*range(200), 7]:
@@ -41,6 +44,8 @@ def test_lift_serves_its_own_first_but_never_twice_in_a_row_while_others_wait():
     assert served == [0, 5, 0, 6, 0]
 
 
+# Hélary, Mostefaoui, Raynal, RR-1692, section 2.1: "No waiting request can be processed by i
+# unless the boolean variable asked_i has the value false."
 def test_a_request_is_kept_until_the_node_is_free():
     out = []
     node = SchemeNode(1, out, NIL, AlwaysTransit(), Fifo())

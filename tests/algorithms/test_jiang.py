@@ -77,6 +77,9 @@ def grants_before_the_low_one(ageing, patience, grants):
     return low
 
 
+# Jiang, Prioritized h-out of-k Resource Allocation, section 4, Theorem 3: "Thus, every node's
+# request will eventually be of the highest priority and be at the front of the queue to have the
+# opportunity to own the token."
 def test_with_stamped_ageing_the_lowest_is_served_within_the_stated_bound():
     # Messages are faster than clients: (5 - 0) * patience grants, one to each of the two others
     # that wait, and its own.
@@ -88,10 +91,15 @@ def test_with_printed_ageing_it_is_served_too():
     assert grants_before_the_low_one("printed", 10, 10_000) is not None
 
 
+# Jiang, Prioritized h-out of-k Resource Allocation, section 1: "Furthermore, we adopt the concept
+# of aging to prevent a node from being always preempted by nodes with higher priorities."
 def test_without_ageing_it_is_not():
     assert grants_before_the_low_one("none", 10, 2_000) is None
 
 
+# Jiang, Prioritized h-out of-k Resource Allocation, section 4, Theorem 3: "According to the
+# proposed algorithm, the node with the highest priority will hold the token and enter the CS when
+# t >= h"
 @pytest.mark.parametrize("ageing", ["stamped", "printed", "none"])
 def test_two_that_wait_for_permits_do_not_overtake_each_other_for_ever(ageing):
     """Constant delays, several permits: the token must stand still for RELEASE to reach it."""
@@ -147,6 +155,8 @@ def test_one_that_has_waited_longer_than_a_step_of_priority_goes_first():
 # -- reductions -------------------------------------------------------------------------
 
 
+# Jiang, Prioritized h-out of-k Resource Allocation, section 5: "The prioritized algorithm can be
+# regarded as a non-prioritized one if we assume that each node has the same priority."
 def test_equal_priorities_are_served_in_the_order_in_which_they_came():
     run = finished(
         algorithm="jiang", nodes=10, topology="star", permits=1, requests=500, workload="saturated"
@@ -157,6 +167,8 @@ def test_equal_priorities_are_served_in_the_order_in_which_they_came():
     assert run.measures.messages.get("UPDATE", 0) == 0
 
 
+# Jiang, Prioritized h-out of-k Resource Allocation, section 1: "If we restrict h to be 1, then
+# the h-out of-k resource allocation problem becomes the k-mutual exclusion problem"
 @pytest.mark.parametrize(("permits", "want"), [(1, "1"), (4, "1"), (4, "1-4")])
 def test_mutual_exclusion_k_exclusion_and_h_of_k_fall_out_by_parameters(permits, want):
     run = finished(**{**BUSY, "permits": permits, "want": want})
@@ -164,6 +176,8 @@ def test_mutual_exclusion_k_exclusion_and_h_of_k_fall_out_by_parameters(permits,
     assert run.measures.entries == 1500
 
 
+# Jiang, Prioritized h-out of-k Resource Allocation, section 3: "If node i holds TOKEN(t), i then
+# checks if t >= h."
 def test_the_holder_lets_its_own_client_in_without_a_message():
     run = finished(algorithm="jiang", nodes=1, permits=2, requests=100)
     assert run.measures.messages == {}
@@ -208,6 +222,8 @@ def test_deadlines_are_met_more_often_than_by_chance():
 # -- partitions -------------------------------------------------------------------------------
 
 
+# Jiang, Prioritized h-out of-k Resource Allocation, section 2, assumption 6, which we do without:
+# "Partitions of the network do not occur."
 def test_a_part_without_the_token_falls_silent_and_is_served_when_it_rejoins():
     """Two triangles joined by one link; the link fails, the far triangle asks, it comes back."""
     from meshlock.algorithms.registry import find, settle
@@ -264,6 +280,9 @@ def test_a_part_without_the_token_falls_silent_and_is_served_when_it_rejoins():
     assert entered == [2, 3, 1]
 
 
+# Jiang, Prioritized h-out of-k Resource Allocation, section 3, forwardRelease: "A non-token
+# holding node i selects its lowest-height neighbor to be next and sends a release message
+# RELEASE(r) to next."
 def test_a_release_waits_while_its_node_is_alone():
     from meshlock.algorithms.registry import find, settle
     from meshlock.topology.graphs import Graph
@@ -303,6 +322,8 @@ def test_a_release_waits_while_its_node_is_alone():
 MOBILITY = ["none", "flips:0.1", "flips:2", "waypoint:0.05,0.7", "walk:0.05,0.7"]
 
 
+# Jiang, Prioritized h-out of-k Resource Allocation, section 4, Theorem 1: "Thus, no more than k
+# resources can be accessed concurrently."
 @settings(max_examples=150, deadline=None)
 @given(
     nodes=some.integers(2, 10),

@@ -43,6 +43,9 @@ def node():
     return PrintedNode(0, [], (0, 0, 0), {1: (0, 1, 1), 2: (0, 1, 2)}, 1, True)
 
 
+# Jiang, Prioritized h-out of-k Resource Allocation, section 3, of UPDATE: "i changes the priority
+# of j's request message and adjust its position in Q according to the new priority if j's request
+# message is in Q."
 def test_the_queue_is_by_priority_and_equals_keep_their_order():
     waiting = node()
     for who, priority in ((1, 3.0), (2, 5.0), (1, 5.0), (2, 3.0)):
@@ -65,18 +68,24 @@ def stuck(recheck, changes=0):
     )
 
 
+# Jiang, Prioritized h-out of-k Resource Allocation, section 4, Theorem 3, which fails as printed:
+# "The algorithm ensures the bounded delay property."
 def test_how_many_of_400_random_runs_get_stuck():
     """12 requests each, 2 to 6 nodes, 1 to 4 permits, FIFO links that do not change."""
     assert stuck("prose") == 228
     assert stuck("appendix") == 286
 
 
+# Jiang, Prioritized h-out of-k Resource Allocation, section 4, Theorem 1: "The algorithm ensures
+# the mutual exclusion property."
 def test_safe_with_one_token_and_every_permit_accounted_for_while_links_change():
     for seed in range(150):
         violated = walk("jiang-printed", seed, changes=15).monitor.violated
         assert not {"safety", "one-token", "conservation"} & set(violated), seed
 
 
+# Jiang, Prioritized h-out of-k Resource Allocation, section 1, of Reverse Link: "The RL algorithm
+# totally orders nodes so that the lowest-ordered node is always the token holder."
 def test_the_holder_is_the_lowest_of_all():
     def look(director):
         for holder in director.nodes:

@@ -12,12 +12,16 @@ def harmonic(n):
     return sum(1 / i for i in range(1, n + 1))
 
 
+# Hélary, Mostefaoui, Raynal, RR-1692, section 4.2: "Recall that its complexity, in term of number
+# of messages, is O(log(n)) in the mean and O(n) in the worst case."
 @pytest.mark.parametrize(("nodes", "requests"), [(8, 40_000), (64, 20_000), (512, 20_000)])
 def test_naimi_trehel_serial_costs_the_harmonic_number(nodes, requests):
     run = finished(algorithm="naimi-trehel", nodes=nodes, workload="serial", requests=requests)
     assert per_entry(run) == pytest.approx(harmonic(nodes - 1), rel=0.02)
 
 
+# Hélary, Mostefaoui, Raynal, RR-1692, section 4.2: "In Naimi and Trehel's, the tree can meet any
+# possible configuration, leading to a worst case message complexity O(n)"
 def test_naimi_trehel_serial_never_costs_more_than_n():
     run = finished(algorithm="naimi-trehel", nodes=16, workload="serial", requests=5_000)
     # With delay 1 and one request at a time, a wait is the number of messages it took.
@@ -37,6 +41,9 @@ TREES = {
 }
 
 
+# Hélary, Mostefaoui, Raynal, RR-1692, section 4.2, of Raymond's: "A CSC issued by a node i
+# follows the unique path connecting i to the root and the token follows the reverse path,
+# changing the direction when it traverses the edge"
 @pytest.mark.parametrize("topology", TREES)
 def test_raymond_serial_costs_twice_the_mean_distance(topology):
     run = finished(
@@ -53,6 +60,8 @@ def test_raymond_saturated_costs_just_under_four(topology, nodes):
     assert sync_delay(run) == pytest.approx(2 * (nodes - 1) / nodes, rel=0.01)
 
 
+# Hélary, Mostefaoui, Raynal, RR-1692, section 4.2, all proxies: "when i leaves the critical
+# section, it returns the token to r (see for example the star network example in 2.1)."
 def test_the_central_lock_costs_three_messages_or_none():
     run = finished(algorithm="centralized", nodes=10, workload="serial", requests=10_000)
     others = run.measures.entries - run.measures.entries_by_node[0]

@@ -6,6 +6,9 @@ from hypothesis import strategies as some
 from runs import finished
 
 
+# Hélary, Mostefaoui, Raynal, RR-1692, section 4.2: "As far as the general algorithm is not
+# restricted to a particular assignment of the variables behavior (proxy or transit) to the nodes,
+# any static or dynamic assignment can be considered, each yielding a particular algorithm."
 @settings(max_examples=300, deadline=None)
 @given(
     nodes=some.integers(1, 8),

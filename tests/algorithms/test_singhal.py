@@ -11,6 +11,9 @@ from meshlock.errors import Refused
 from meshlock.topology.graphs import Complete
 
 
+# Singhal's Heuristic Algorithm, lecture notes, introduction: "each site maintains information
+# about the state of other sites in the system & uses it to select a sites that are likely to have
+# the token."
 @pytest.mark.parametrize("nodes", [5, 10, 20])
 def test_one_request_at_a_time_costs_half_of_all_and_waits_two_delays_or_none(nodes: int) -> None:
     light = run("singhal", nodes, "serial", 20_000)
@@ -74,6 +77,8 @@ def story(out: list[Effect]) -> list[str]:
     return told
 
 
+# Singhal's Heuristic Algorithm, lecture notes, 1b: "If SV_j[i] != R then set SV_j[i] = R & send
+# REQUEST(j, SN_j[j]) messages to S_i (else nothing)"
 def test_three_sites_from_the_staircase_to_the_idle_token() -> None:
     """Site 0 has the token; 2 asks downwards, 1 asks back, and a late REQUEST is dropped."""
     out: list[Effect] = []
@@ -125,6 +130,9 @@ def test_three_sites_from_the_staircase_to_the_idle_token() -> None:
     assert story(out) == ["1 to 2: TOKEN NNR (0, 1, 2)"]
 
 
+# Singhal's Heuristic Algorithm, lecture notes, introduction: "it is necessary that a requesting
+# site sends a request message to a site that either holds the token or is going to obtain the
+# token in near future."
 def test_a_request_that_the_token_has_overtaken_is_not_forgotten() -> None:
     """S5. 2's first REQUEST to 1 is late; without the repair 1 keeps the token and 2 waits."""
     out: list[Effect] = []
@@ -172,6 +180,8 @@ def test_a_request_that_the_token_has_overtaken_is_not_forgotten() -> None:
     assert [message.receiver for message in sent()] == [2]
 
 
+# Singhal's Heuristic Algorithm, lecture notes, 2: "S_i executes the CS after it has received the
+# token."
 def test_the_holder_of_the_idle_token_enters_at_once() -> None:
     out: list[Effect] = []
     singhal = find("singhal")
