@@ -26,6 +26,8 @@ def test_counts_are_as_pinned(entry: PinnedSetUp) -> None:
 @pytest.mark.parametrize("entry", QUICK, ids=PinnedSetUp.title)
 def test_the_reduced_check_gives_the_same_verdict(entry: PinnedSetUp) -> None:
     checking = entry.checking(entry.states + 1, "por")
+    if checking.remark.startswith("No reduction"):
+        return  # it is the search whose counts are pinned
     while checking.run(10_000):
         pass
     assert checking.holds() == (not entry.pinned[3])

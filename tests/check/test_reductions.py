@@ -49,6 +49,8 @@ def test_a_reduced_check_still_kills_the_mutant(mutant: Mutant) -> None:
     checking = Checking(
         setup_of(mutant, mutant.algorithm), judged(properties_of(mutant)), MOST, "por"
     )
+    if checking.remark.startswith("No reduction"):
+        return  # it is the search of tests/check/test_mutants.py
     while checking.run(10) and not checking.violations():
         pass
     if mutant.name == "jiang/without-R8":  # breaks an invariant of single states, nothing else
@@ -73,9 +75,12 @@ def test_with_symmetry_the_mutant_dies_too(mutant: Mutant) -> None:
     checking = Checking(
         setup_of(mutant, mutant.algorithm), judged(properties_of(mutant)), MOST, "symmetry"
     )
-    while checking.run(10) and not checking.violations():
+    while not checking.remark and checking.run(10) and not checking.violations():
         pass
-    assert checking.violations()
+    if checking.remark:  # then it is the search of tests/check/test_mutants.py
+        assert checking.remark.startswith("Symmetry is not used")
+    else:
+        assert checking.violations()
 
 
 @pytest.mark.parametrize(
