@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 
 from meshlock.algorithms.actor import Effect, Enter, Lost, Message, Save
-from meshlock.algorithms.recovery.messages import Hello, Ledger, Propose
+from meshlock.algorithms.recovery.messages import Hello, Inner, Ledger, Propose
 from meshlock.algorithms.recovery.records import NO_EPOCH, Durable
 
 RETRY = 30
@@ -106,4 +106,4 @@ def is_entry(effect: Effect, client: int) -> bool:
 
 def is_repeated(effect: Effect) -> bool:
     """What recovery says itself is said again anyway."""
-    return isinstance(effect, Message) and effect.seal is None and not isinstance(effect, Hello)
+    return isinstance(effect, Message) and not isinstance(effect, Hello | Inner)

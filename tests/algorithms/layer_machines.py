@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from meshlock.algorithms.actor import Effect, Enter, Lost, Message, Save
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.messages import Conflict, Hello
+from meshlock.algorithms.recovery.messages import Conflict, Hello, Inner, content
 from meshlock.algorithms.recovery.records import Durable, Epoch, Fence, fence_number
 from meshlock.algorithms.recovery.terms import Terms
 from meshlock.algorithms.registry import find, settle
@@ -220,23 +220,23 @@ class Machines:
     def deliver_kept(self, *kinds: str) -> None:
         """What was held back, of these kinds or of all."""
         for message in self.kept[:]:
-            if not kinds or message.kind in kinds:
+            if not kinds or content(message).kind in kinds:
                 self.kept.remove(message)
                 self.deliver(message)
 
     def arrives(self, message: Message) -> bool:
-        self.sent.append(message.kind)
+        self.sent.append(content(message).kind)
         sender, receiver = message.sender, message.receiver
-        if message.kind in self.dropped or receiver not in self.nodes:
+        if content(message).kind in self.dropped or receiver not in self.nodes:
             return False
-        if message.kind in self.held_back:
+        if content(message).kind in self.held_back:
             self.kept.append(message)
             return False
         if isinstance(message, Hello):
             return self.linked(sender, receiver)
         if self.parts[sender] == self.parts[receiver]:
             return True
-        if message.seal is not None and self.fixed:
+        if isinstance(message, Inner) and self.fixed:
             self.stuck.append(message)
         return False
 

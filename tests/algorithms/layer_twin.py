@@ -6,6 +6,7 @@ from meshlock.algorithms.actor import Effect, Enter, Lost, Message, Save
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Confirm, Ledger, Renew
 from meshlock.algorithms.recovery.records import NEVER
+from meshlock.check.words import copy
 
 
 class Twin:
@@ -35,10 +36,7 @@ class Twin:
 
     def receive(self, message: Message) -> None:
         """The same; but an answer brings back a time of the node's own clock."""
-        fields = message.freeze()[1:]
-        again = type(message)(message.receiver, *fields)  # type: ignore[call-arg]
-        again.sender = message.sender
-        again.seal = message.seal
+        again = copy(message)
         if isinstance(again, Confirm):
             again.sent -= self.base
         self.node.receive(again)
@@ -57,8 +55,7 @@ def told(effect: Effect, base: int) -> object:
     if isinstance(effect, Ledger):
         return (effect.receiver, effect.first, effect.boot, effect.sent - base)
     if isinstance(effect, Message):
-        seal = None if effect.seal is None else effect.seal.freeze()
-        return (effect.receiver, effect.urgent, effect.freeze(), seal)
+        return (effect.receiver, effect.urgent, effect.freeze())
     if isinstance(effect, Enter):
         return (effect.client, effect.fence, effect.until - base)
     if isinstance(effect, Lost):

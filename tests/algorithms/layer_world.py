@@ -21,7 +21,7 @@ from meshlock.algorithms.actor import (
     Message,
 )
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.messages import Conflict, Hello
+from meshlock.algorithms.recovery.messages import Conflict, Hello, Inner, content
 from meshlock.algorithms.recovery.proposal import changed_members
 from meshlock.algorithms.recovery.records import (
     FENCE_BITS,
@@ -89,14 +89,13 @@ class Client:
 
 def fence_lent(effect: Effect) -> int:
     """Of the grant that a message makes; 0 if it makes none."""
-    seal = effect.seal if isinstance(effect, Message) else None
-    return 0 if seal is None or seal.lent is None else fence_number(seal.lent.fence)
+    lent = effect.lent if isinstance(effect, Inner) else None
+    return 0 if lent is None else fence_number(lent.fence)
 
 
 def is_timed(message: Message) -> bool:
     """Is it a token or a grant?"""
-    seal = message.seal
-    return seal is not None and (seal.state is not None or seal.lent is not None)
+    return isinstance(message, Inner) and message.is_timed()
 
 
 class World:
@@ -448,9 +447,9 @@ class World:
 
     def arrive(self, message: Message, sent: int) -> None:
         i = message.receiver
-        if message.seal is not None:
+        if isinstance(message, Inner):
             clock = self.clocks[i]
-            message.seal.travelled = clock.at(self.now) - clock.at(sent) + 1
+            message.travelled = clock.at(self.now) - clock.at(sent) + 1
         node = self.ready(i)
         twin = self.twin(node)
         if twin is not None:
@@ -591,7 +590,7 @@ class World:
 
     def lend(self, message: Message) -> None:
         """A grant to a client of another node is made when it is sent, and may enter once."""
-        entry = message.seal.lent if message.seal is not None else None
+        entry = message.lent if isinstance(message, Inner) else None
         if entry is not None:
             fence = fence_lent(message)
             self.make_grant(message.sender, fence)
@@ -668,9 +667,10 @@ class World:
     # -- messages ---------------------------------------------------------------------------------
 
     def send(self, message: Message, asked: int) -> None:
-        self.sent[message.kind] = self.sent.get(message.kind, 0) + 1
+        kind = content(message).kind
+        self.sent[kind] = self.sent.get(kind, 0) + 1
         a, b = message.sender, message.receiver
-        inside = message.seal is not None
+        inside = isinstance(message, Inner)
         changing = self.terms.algorithm.assumes.changing_links
         due = self.now + self.random.randint(1, self.slowest)
         if (isinstance(message, Hello) or (inside and changing)) and self.linked(a, b):
@@ -688,9 +688,9 @@ class World:
             self.fly(message, asked, due - self.now)
             if self.random.random() < self.doubles:
                 self.fly(message, asked, self.random.randint(1, 3 * LEASE))
-        seal = message.seal
-        if seal is not None and seal.returned and self.lateness.random() < self.parts_doubled:
-            self.astray.add(seal.epoch.counter)
+        returned = message.returned if isinstance(message, Inner) else ()
+        if returned and self.lateness.random() < self.parts_doubled:
+            self.astray.add(message.epoch.counter)
             self.fly_again(message, asked, self.lateness.choice([20, 3 * LEASE]))
 
     def fly(self, message: Message, sent: int, delay: int) -> None:
@@ -811,7 +811,7 @@ class World:
             return False
         if any(disk.is_behind() for disk in self.disks):
             return False
-        if any(message.seal is not None for _, _, _, message in self.flying):
+        if any(isinstance(message, Inner) for _, _, _, message in self.flying):
             return False
         holders = self.usable()
         if len(holders) != 1:

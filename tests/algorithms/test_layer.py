@@ -14,9 +14,11 @@ from layer_stories import ALGORITHMS, Story, links
 from layer_world import FAST, SLOW, Clock, World, Wrong
 from undone import mutant, patched
 
+from meshlock.algorithms import direct
 from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.recovery.loans import MOST_TAKEN
-from meshlock.algorithms.recovery.records import Entry, Fence, Seal
+from meshlock.algorithms.recovery.messages import Inner
+from meshlock.algorithms.recovery.records import Entry, Fence
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 from whole import WHOLE
@@ -237,8 +239,9 @@ def test_each_grant_that_is_lent_is_accepted_once_in_whichever_order() -> None:
 
     def is_accepted(number: int) -> bool:
         lent = Entry(1, Fence(node.member.adopted, number), 1, False, (), "")
-        seal = Seal(node.member.adopted, 0, None, 1000, (), lent)
-        return node.epoch.loans.borrow(0, seal, lent)
+        grant = direct.Grant(1, 1, 1, number, 0)
+        inner = Inner(1, node.member.adopted, 0, grant, None, 1000, (), lent)
+        return node.epoch.loans.borrow(inner, lent)
 
     for place, number in enumerate(numbers):
         assert is_accepted(number)

@@ -14,6 +14,7 @@ from undone import mutant, patched
 
 from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.layer import Layer
+from meshlock.algorithms.recovery.messages import Inner
 from meshlock.algorithms.recovery.records import ANY_BOOT
 
 Make = type[Layer]
@@ -38,8 +39,8 @@ def a_late_token_is_good_for_the_rest_of_its_lease(make: Make) -> bool:
     machines.ask(2)
     machines.pass_time(LEASE - 2 * POLL)
     (token,) = machines.kept
-    assert token.seal is not None
-    token.seal.travelled = LEASE - 2 * POLL
+    assert isinstance(token, Inner)
+    token.travelled = LEASE - 2 * POLL
     machines.held_back = set()
     machines.deliver_kept()
     machines.pass_time(WAIT - LEASE + 3 * POLL)
@@ -50,9 +51,9 @@ def undone_1() -> list[Make]:
     return [
         patched("""
 @@ recovery/keeper.py
--        message.seal = Seal(member.adopted, boot, sent.state, token.until - member.now)
+-        member.send(Inner(receiver, member.adopted, boot, message, sent.state, left))
 +        state = sent.state._replace(ledger=(), grants=0)
-+        message.seal = Seal(member.adopted, boot, state, token.until - member.now)
++        member.send(Inner(receiver, member.adopted, boot, message, state, left))
 """),
         mutant("forgets-the-way"),
     ]
@@ -335,7 +336,7 @@ def undone_8() -> list[Make]:
 +        for effect in withheld[:]:
 +            if isinstance(effect, Message) and effect.tokens() == 0:
 +                withheld.remove(effect)
-+                self.member.out.append(effect)
++                self.member.send(effect)
 """),
     ]
 
@@ -585,7 +586,7 @@ def a_late_node_takes_no_token_of_a_former_life(make: Make) -> bool:
     machines.ask(1)
     machines.held_back = set()
     (token,) = machines.kept
-    assert token.seal is not None and token.seal.boot == ANY_BOOT
+    assert isinstance(token, Inner) and token.boot == ANY_BOOT
     machines.deliver(token)
     machines.leave(1)
     machines.ask(0)
@@ -728,8 +729,8 @@ def a_late_grant_is_good_for_the_rest_of_its_lease(make: Make) -> bool:
     machines.change_epoch(2)
     machines.ask(2)
     machines.pass_time(LEASE - 2 * POLL)
-    assert grant.seal is not None
-    grant.seal.travelled = LEASE - 2 * POLL
+    assert isinstance(grant, Inner)
+    grant.travelled = LEASE - 2 * POLL
     machines.deliver(grant)
     machines.pass_time(WAIT - LEASE + 3 * POLL)
     return not machines.overbooked() and machines.who() == [0, 1, 2]
@@ -765,8 +766,8 @@ def a_grant_after_its_lease_ends_in_a_new_epoch(make: Make) -> bool:
     """Nobody may use what it names, and whoever made it cannot know."""
     machines = lending(make)
     grant = held_back_grant(machines)
-    assert grant.seal is not None
-    grant.seal.travelled = LEASE
+    assert isinstance(grant, Inner)
+    grant.travelled = LEASE
     machines.deliver(grant)
     assert machines.who() == [0]
     machines.run(LEASE // 3)  # sooner than its maker would miss the acknowledgement

@@ -9,13 +9,12 @@ from layer_twin import Twin
 from meshlock.algorithms import direct
 from meshlock.algorithms.actor import Enter, Message, Save
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.messages import AskLedger, Confirm, Promise, Renew, Return
+from meshlock.algorithms.recovery.messages import AskLedger, Confirm, Inner, Promise, Renew, Return
 from meshlock.algorithms.recovery.records import (
     GRANTS,
     Change,
     Epoch,
     Fence,
-    Seal,
     fence_number,
 )
 
@@ -192,9 +191,9 @@ def test_a_request_that_comes_back_to_its_sender_asks_for_nothing_more() -> None
     machines.ask(2, want=3, client=8)
     assert len(machines.granted) == 2 and machines.holders() == [2] and machines.free() == 1
     late = direct.Request(2, 2, 1, 1, 1, 9, 900, 0, False)
-    late.sender = 1
-    late.seal = Seal(node.member.adopted, node.member.boot)
-    machines.deliver(late)
+    inner = Inner(2, node.member.adopted, node.member.boot, late)
+    inner.sender = 1
+    machines.deliver(inner)
     assert len(machines.granted) == 2 and machines.free() == 1
     machines.leave(0)
     machines.leave(2)

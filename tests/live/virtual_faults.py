@@ -32,7 +32,7 @@ from unittest import mock
 
 from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.messages import BEST_EFFORT, Promise, carrier
+from meshlock.algorithms.recovery.messages import BEST_EFFORT, Inner, Promise, carrier, content
 from meshlock.errors import Refused
 from meshlock.live.machine import clock
 from meshlock.live.pools.adapter import Adapter
@@ -330,7 +330,7 @@ class Faults:
         now, random, run = clock.seconds(), self.random, self.run
         if self.over or now < self.aimed_at:
             return
-        token = message.seal is not None and message.seal.state is not None
+        token = isinstance(message, Inner) and message.state is not None
         ends = [pool.me, pool.names.get(message.receiver, pool.me)]
         faster = message.kind == "CONFIRM" and run.rates[ends[0]] > run.rates[ends[1]]
         holds = faster and any(one._source.me == ends[1] for one in run.judge.valid)
@@ -340,7 +340,9 @@ class Faults:
         elif message.kind == "PROMISE" and random.random() < 0.1:
             for name in run.ports:  # whoever has not heard of it yet wants to live on
                 self.soon("renew", name, random.uniform(0.0, 0.1), 0.0)
-        if (token or message.kind in AIMED_AT) and random.random() < (0.02 if token else 0.1):
+        if (token or content(message).kind in AIMED_AT) and random.random() < (
+            0.02 if token else 0.1
+        ):
             self.aimed_at = now + random.expovariate(1 / self.calm)
             delay = random.choice([0.0, random.uniform(0, 0.05), random.uniform(0, 1.0)])
             heal = random.choice([random.uniform(0, 0.5), random.uniform(0.1, 3 * LEASE)])

@@ -19,7 +19,6 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import ClassVar, Final, NamedTuple
 
-from meshlock.algorithms.recovery.records import Seal
 from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.algorithms.variables import Variables, parameters
 
@@ -114,8 +113,6 @@ class Message(Effect):
     """Set by whoever carries the message: its place in the line."""
     urgent: bool = True
     """Else it may wait a little, to go with another to the same receiver."""
-    seal: Seal | None = None
-    """What recovery adds to a message of the algorithm inside."""
 
     def __init_subclass__(cls) -> None:
         if "kind" not in vars(cls):

@@ -473,7 +473,7 @@ class Crashing(Model):
         carried = self.mail.carried[number]
         if carried.ordered and (self.fixed or self.are_linked(world, carried.pair)):
             world.box = self.mailboxes.push(world.box, number)
-        elif not carried.ordered or carried.seal is not None:
+        elif not carried.ordered or carried.inner is not None:
             world.box = self.mailboxes.add(world.box, number)
 
     def are_linked(self, world: World, pair: Pair) -> bool:

@@ -21,7 +21,8 @@ from __future__ import annotations
 from typing import Final
 
 from meshlock.algorithms.actor import NIL
-from meshlock.algorithms.recovery.records import Epoch, Fence, Seal, TokenState
+from meshlock.algorithms.recovery.messages import Inner
+from meshlock.algorithms.recovery.records import Epoch, Fence, TokenState
 from meshlock.check import kinds
 from meshlock.check.layers import Layers, Place
 from meshlock.check.mailboxes import Mailboxes
@@ -109,11 +110,11 @@ class Judge:
                     text = f"node {i} holds a token whose free and used permits are not k"
                     unbalanced.append(Fault("conservation", text, label))
         for carried in self.mailboxes.tokens[world.box]:
-            receiver, seal = carried.receiver, carried.seal
-            assert seal is not None and seal.state is not None
+            receiver, inner = carried.receiver, carried.inner
+            assert inner is not None and inner.state is not None
             place = self.layers.places[receiver][world.places[receiver]]
-            if can_arrive(seal, seal.state, place):
-                usable[seal.state.epoch, seal.state.hop, receiver] = seal.state
+            if can_arrive(inner, inner.state, place):
+                usable[inner.state.epoch, inner.state.hop, receiver] = inner.state
         if used > self.permits:
             text = f"{used} of {self.permits} permits are under valid leases"
             wrong.append(Fault("safety", text, label))
@@ -190,11 +191,11 @@ class Judge:
     def lent(self, before: World, world: World) -> int:
         """To whom permits were sent in this step, before anybody entered; NIL if nobody."""
         earlier = self.mailboxes.messages[before.box]
-        fences = [one.seal.lent.fence for one in earlier if one.seal and one.seal.lent]
+        fences = [one.inner.lent.fence for one in earlier if one.inner and one.inner.lent]
         made = [
-            (one.seal.lent.fence, one.receiver)
+            (one.inner.lent.fence, one.receiver)
             for one in self.mailboxes.messages[world.box]
-            if one.seal and one.seal.lent and one.seal.lent.fence not in fences
+            if one.inner and one.inner.lent and one.inner.lent.fence not in fences
         ]
         if len(made) == 0:
             return NIL
@@ -247,12 +248,12 @@ class Judge:
         world.rest = world.rest.but(left=tuple(left))
 
 
-def can_arrive(seal: Seal, token: TokenState, place: Place) -> bool:
+def can_arrive(inner: Inner, token: TokenState, place: Place) -> bool:
     """Could this token on its way be used on arrival?"""
     return (
         place.up
-        and seal.left > seal.travelled
-        and seal.boot == place.boot
-        and seal.epoch >= place.promised
+        and inner.left > inner.travelled
+        and inner.boot == place.boot
+        and inner.epoch >= place.promised
         and (token.epoch, token.hop) > place.hop_seen
     )

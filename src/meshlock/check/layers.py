@@ -6,6 +6,7 @@ from typing import Final
 
 from meshlock.algorithms.actor import Actor, Enter, Frozen, Message, Save
 from meshlock.algorithms.recovery.layer import Layer, layer
+from meshlock.algorithms.recovery.messages import Inner
 from meshlock.algorithms.recovery.records import NO_EPOCH, Durable, Epoch, Fence, TokenState
 from meshlock.algorithms.recovery.terms import Terms
 from meshlock.check import kinds
@@ -296,7 +297,7 @@ class Layers(Effects):
         self.done(node, kinds.NAMES[kind], NOTHING, 0, 0)
         if self.failure:
             return Outcome(number, [], [], sentences.failed(i, self.failure))
-        lent = self.mail.carried[subject].seal if kind == kinds.DELIVER else None
+        lent = self.mail.carried[subject].inner if kind == kinds.DELIVER else None
         if lent is not None and lent.lent is not None:
             had.add(lent.lent.fence)  # whoever made it was judged for it
         granted = self.granted + [fence for fence in node.member.grants if fence not in had]
@@ -309,8 +310,8 @@ class Layers(Effects):
     # -- what its effects come to --------------------------------------------------------------
 
     def carry(self, message: Message) -> None:
-        if message.seal is not None and message.seal.lent is not None:
-            self.granted.append(message.seal.lent.fence)
+        if isinstance(message, Inner) and message.lent is not None:
+            self.granted.append(message.lent.fence)
         self.sends.append(self.mail.number(message, self.nodes[message.sender].now))
 
     def admits(self, node: Actor, enter: Enter) -> int:

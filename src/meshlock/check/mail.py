@@ -11,18 +11,20 @@ from meshlock.algorithms.recovery.messages import (
     Confirm,
     Copy,
     Hello,
+    Inner,
     Ledger,
     Renew,
     Return,
     carrier,
+    content,
 )
-from meshlock.algorithms.recovery.records import Epoch, Seal
+from meshlock.algorithms.recovery.records import Epoch
 from meshlock.check.words import Word, copy, spoken, word
 
 WORTHLESS: Final = -1
 HANDSHAKES: Final = (Hello.kind, AskLedger.kind, Copy.kind, "LINK")
 
-Key = tuple[int, int, Frozen, Frozen]
+Key = tuple[int, int, Frozen]
 
 
 class Carried:
@@ -32,13 +34,13 @@ class Carried:
         "about",
         "epoch",
         "handshake",
+        "inner",
         "message",
         "number",
         "ordered",
         "pair",
         "receiver",
         "refused",
-        "seal",
         "track",
     )
 
@@ -47,8 +49,8 @@ class Carried:
         self.message = message  # handlers get copies
         self.receiver = message.receiver
         self.pair = (message.sender, message.receiver)
-        self.seal = message.seal
-        self.handshake = message.kind in HANDSHAKES
+        self.inner = message if isinstance(message, Inner) else None
+        self.handshake = content(message).kind in HANDSHAKES
         self.ordered = carrier(message, changing_links=True) != BEST_EFFORT
         self.epoch = epoch_of(message)
         self.track = track(key)
@@ -69,13 +71,7 @@ class Mail:
         """Times in it become relative to now."""
         if now != 0:
             make_relative(message, now)
-        seal = message.seal
-        key = (
-            message.sender,
-            message.receiver,
-            message.freeze(),
-            () if seal is None else seal.freeze(),
-        )
+        key = (message.sender, message.receiver, message.freeze())
         known = self.numbers.get(key, -1)
         if known < 0:
             known = len(self.carried)
@@ -102,7 +98,6 @@ class Mail:
 
     def aged(self, message: Message, number: int, slow: int) -> int:
         oldest = -self.lease
-        seal = message.seal
         if isinstance(message, Ledger):
             if message.sender != slow:
                 message.sent = max(oldest, message.sent - 1)
@@ -112,18 +107,15 @@ class Mail:
                 message.sent -= 1
                 if message.sent <= oldest:
                     return WORTHLESS
-        elif seal is not None and seal.is_timed():
-            travelled = min(seal.left, seal.travelled + 1)
-            message.seal = Seal(
-                seal.epoch, seal.boot, seal.state, seal.left, seal.returned, seal.lent, travelled
-            )
+        elif isinstance(message, Inner) and message.is_timed():
+            message.travelled = min(message.left, message.travelled + 1)
         else:
             return number
         return self.number(message, 0)
 
     def name(self, number: int) -> str:
         message = self.carried[number].message
-        return f"{message.kind} {message.sender}>{message.receiver}"
+        return f"{content(message).kind} {message.sender}>{message.receiver}"
 
 
 def make_relative(message: Message, now: int) -> None:
@@ -133,8 +125,6 @@ def make_relative(message: Message, now: int) -> None:
 
 def epoch_of(message: Message) -> Epoch | None:
     """The epoch that it belongs to, or is about."""
-    if message.seal is not None:
-        return message.seal.epoch
     if isinstance(message, (Ledger, Copy)):
         return message.first.epoch
     return cast(Epoch, message.freeze()[1]) if message.fields[0] == "epoch" else None
@@ -152,7 +142,7 @@ def track(key: Key) -> Frozen:
 
     Its answer is given under the same condition and is worth more.
     """
-    sender, receiver, frozen, _ = key
+    sender, receiver, frozen = key
     if frozen[0] == Renew.kind:
         return (sender, receiver, *frozen[:4])
     if frozen[0] == Confirm.kind:

@@ -48,7 +48,7 @@ class Mailboxes:
                 messages += [carried[one] for one in line]
             tokens = []
             for one in messages:
-                if one.seal is not None and one.seal.state is not None:
+                if one.inner is not None and one.inner.state is not None:
                     tokens.append(one)
             self.loose.append(loose)
             self.lines.append(lines)

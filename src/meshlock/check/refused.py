@@ -45,14 +45,14 @@ def is_refused(layers: Layers, world: World, carried: Carried) -> bool:
     of the receiver and of whom it is about, and on whether epochs and lost disks may follow."""
     message = carried.message
     place = layers.places[message.receiver][world.places[message.receiver]]
-    seal = carried.seal
+    inner = carried.inner
     if place.boot == NO_BOOT:
         return True
-    if seal is not None:  # for one life of the receiver, and for one epoch
+    if inner is not None:  # for one life of the receiver, and for one epoch
         if layers.faults.stale:
             return False
-        of_another = seal.boot not in (place.boot, ANY_BOOT)
-        return not place.up or of_another or seal.epoch < place.promised
+        of_another = inner.boot not in (place.boot, ANY_BOOT)
+        return not place.up or of_another or inner.epoch < place.promised
     if isinstance(message, (Refuse, Suggest)):
         return True  # of concern to the timing only
     if isinstance(message, Promise):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from meshlock.algorithms.actor import NIL, Actor, Effect, Enter, Frozen, Message
-from meshlock.algorithms.recovery.messages import Confirm, Ledger, Renew
+from meshlock.algorithms.recovery.messages import Confirm, Inner, Ledger, Renew
 from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.explorer import Violation
 from meshlock.check.links import connected, pair
@@ -107,8 +107,9 @@ def timeless(message: Message) -> Frozen:
     if isinstance(message, (Renew, Ledger, Confirm)):
         place = message.fields.index("sent") + 1
         contents = (*contents[:place], *contents[place + 1 :])
-    seal = () if message.seal is None else message.seal.freeze()[:-1]
-    return (message.sender, message.receiver, contents, seal)
+    if isinstance(message, Inner):
+        contents = (*message.seal()[:-1], *contents[-1:])
+    return (message.sender, message.receiver, contents)
 
 
 class Retold(Steps):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from meshlock.algorithms.actor import NIL, Enter, Frozen, Lost, Message, Save
+from meshlock.algorithms.recovery.messages import Inner
 from meshlock.algorithms.recovery.records import Durable
 from meshlock.check.explorer import Violation
 from meshlock.check.model import Act, Model
@@ -25,13 +26,13 @@ HAPPENS = {
 
 
 def said(message: Message) -> str:
+    if isinstance(message, Inner):
+        told = f"{said(message.message)} of epoch {spelt(message.epoch)}"
+        state, left = message.state, message.left
+        return told if state is None else f"{told} with {spelt(state)}, lease {left}"
     contents = zip(message.fields, message.freeze()[1:], strict=True)
     values = ", ".join(f"{name} {shown(value)}" for name, value in contents)
-    seal = message.seal
-    if seal is None:
-        return f"{message.kind}({values})"
-    told = f"{message.kind}({values}) of epoch {spelt(seal.epoch)}"
-    return told if seal.state is None else f"{told} with {spelt(seal.state)}, lease {seal.left}"
+    return f"{message.kind}({values})"
 
 
 def told_cause(act: Act) -> str:

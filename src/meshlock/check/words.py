@@ -5,30 +5,34 @@ from __future__ import annotations
 from typing import Any, cast
 
 from meshlock.algorithms.actor import Frozen, Message
-from meshlock.algorithms.recovery.records import Seal
+from meshlock.algorithms.recovery.messages import Inner
 
-Word = tuple[type[Message], int, int, Frozen, Frozen]
-"""A message as all processes know it."""
+Word = tuple[type[Message], int, int, Frozen, "Word | None"]
+"""A message as all processes know it, and the one that is in it."""
 
 
 def copy(message: Message) -> Message:
     """A message of its own, so that no handler can change what others will receive."""
-    twin: Message = type(message)(message.receiver, *message.freeze()[1:])
-    twin.sender = message.sender
-    twin.seal = message.seal
-    return twin
+    return spoken(word(message))
 
 
 def word(message: Message) -> Word:
-    seal = () if message.seal is None else message.seal.freeze()
-    return type(message), message.sender, message.receiver, message.freeze()[1:], seal
+    inside = None
+    if isinstance(message, Inner):
+        inside, fields = word(message.message), message.seal()
+    else:
+        fields = message.freeze()[1:]
+    return type(message), message.sender, message.receiver, fields, inside
 
 
 def spoken(words: Word) -> Message:
     """The message that was put into words."""
-    kind, sender, receiver, fields, seal = words
-    message: Message = kind(receiver, *fields)
+    kind, sender, receiver, fields, inside = words
+    message: Message
+    if inside is not None:
+        epoch, boot, *rest = cast("tuple[Any, ...]", fields)
+        message = Inner(receiver, epoch, boot, spoken(inside), *rest)
+    else:
+        message = kind(receiver, *fields)
     message.sender = sender
-    if seal:
-        message.seal = Seal(*cast("tuple[Any, ...]", seal))
     return message

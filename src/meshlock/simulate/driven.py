@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from meshlock.algorithms.actor import NIL, Actor, Algorithm, ChoosingActor, Message
-from meshlock.algorithms.recovery.messages import KINDS
+from meshlock.algorithms.recovery.messages import KINDS, Inner
 from meshlock.algorithms.registry import refuse_impossible, settle
 from meshlock.errors import Refused
 from meshlock.properties.sentences import no_link
@@ -313,9 +313,9 @@ class DrivenRun(Steps):
             if not self.layered.up[message.receiver]:
                 self.lose(place)
                 return
-            if message.seal is not None:
+            if isinstance(message, Inner):
                 under_way = self.now - self.sent_at.pop(message.serial, self.now)
-                message.seal.travelled = self.layered.clocks.longest(under_way)
+                message.travelled = self.layered.clocks.longest(under_way)
         del self.on_the_way[place]
         self.text = f"gets {self.described(message)} from {self.called(message.sender)}"
         self.deliver(message)
@@ -572,7 +572,7 @@ class DrivenRun(Steps):
             self.lost.append(message)
             self.monitor.balance(self.now, one, message.tokens(), message.permits())
             return
-        if message.seal is not None:
+        if isinstance(message, Inner):
             self.sent_at[message.serial] = self.now
         self.in_flight += 1
         self.on_the_way.append(message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from meshlock.algorithms.actor import NIL, Message
+from meshlock.algorithms.recovery.messages import content
 from meshlock.simulate.scenario import Scenario
 from meshlock.world.clients import SimulatedClient
 
@@ -29,6 +30,7 @@ def at(clients: dict[int, SimulatedClient], node: int, which: int) -> SimulatedC
 
 def described(message: Message, scenario: Scenario) -> str:
     """Its kind and its fields, with nodes as the script calls them."""
+    message = content(message)
     words = [message.kind]
     names = message.reductions.names or ()
     for name, value in zip(message.fields, message.freeze()[1:], strict=True):

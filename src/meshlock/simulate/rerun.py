@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from meshlock.algorithms.actor import ChoosingActor, Effect, Enter, Message, Save, choices_of
+from meshlock.algorithms.recovery.messages import Inner, content
 from meshlock.algorithms.registry import find, joined, settle
 from meshlock.algorithms.steps import in_grants, units
 from meshlock.topology.graphs import Complete, Graph, Rooted, Topology
@@ -137,8 +138,8 @@ class Rerun:
             node.withdraw(cause["client"])
         elif kind == "deliver":
             message = self.flying.pop(cause["id"])
-            if message.seal is not None:
-                message.seal.travelled = cause["seal"][-1]
+            if isinstance(message, Inner):
+                message.travelled = cause["seal"][-1]
             node.receive(message)
         elif kind == "undelivered":
             node.undelivered(self.flying.pop(cause["id"]))
@@ -183,7 +184,7 @@ class Rerun:
             raise Differs("another number of effects")
         for line, effect in zip(lines, effects, strict=True):
             if isinstance(effect, Message):
-                if line["event"] != "send" or line["message"] != effect.kind:
+                if line["event"] != "send" or line["message"] != content(effect).kind:
                     raise Differs(line["event"])
                 if line["to"] != effect.receiver:
                     raise Differs("another receiver")

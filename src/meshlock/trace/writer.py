@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from meshlock.algorithms.actor import Actor, ChoosingActor, Effect, Enter, Frozen, Lost, Message
+from meshlock.algorithms.recovery.messages import Inner
 from meshlock.algorithms.recovery.records import Epoch
 from meshlock.trace.setup import TraceSetup
 
@@ -17,10 +18,9 @@ def arguments(message: Message) -> dict[str, Any]:
 
 def contents(message: Message) -> dict[str, Any]:
     """Kind and fields, and the seal of a message of the algorithm inside a recovery layer."""
-    said: dict[str, Any] = {"message": message.kind, "args": arguments(message)}
-    if message.seal is not None:
-        said["seal"] = message.seal.freeze()
-    return said
+    if isinstance(message, Inner):
+        return {**contents(message.message), "seal": message.seal()}
+    return {"message": message.kind, "args": arguments(message)}
 
 
 def arrival(message: Message) -> dict[str, Any]:

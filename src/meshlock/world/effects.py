@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from meshlock.algorithms.actor import Actor, Effect, Enter, Lost, Message, Save
+from meshlock.algorithms.recovery.messages import Inner, content
 from meshlock.algorithms.subclassing import mypyc_attr
 
 
@@ -22,6 +23,8 @@ class Kind:
         """Can it carry a token or permits?"""
         self.lends = kind.lends is not Message.lends
         """Can it grant permits to a client of its receiver?"""
+        self.envelope = kind is Inner
+        """Is it recovery's, around one that counts as well?"""
 
 
 Kinds = dict[type[Message], Kind]
@@ -32,7 +35,8 @@ def by_name(kinds: Kinds) -> dict[str, int]:
     """How many of each, in the order in which they were sent first."""
     counts: dict[str, int] = {}
     for kind in kinds.values():
-        counts[kind.name] = counts.get(kind.name, 0) + kind.sent
+        if not kind.envelope:
+            counts[kind.name] = counts.get(kind.name, 0) + kind.sent
     return counts
 
 
@@ -67,6 +71,8 @@ class Effects:
                 except KeyError:
                     kind = self.sent[type(message)] = Kind(message)
                 kind.sent += 1
+                if kind.envelope:
+                    kind = self.kind_inside(message)
                 if kind.loaded:
                     tokens -= message.tokens()
                     permits -= message.permits()
@@ -85,6 +91,15 @@ class Effects:
             self.record(node, event, cause)
         if self.out:
             self.out.clear()
+
+    def kind_inside(self, envelope: Message) -> Kind:
+        """The kind of the message that recovery has put into this envelope."""
+        message = content(envelope)
+        kind = self.sent.get(type(message))
+        if kind is None:
+            kind = self.sent[type(message)] = Kind(message)
+        kind.sent += 1
+        return kind
 
     # -- what an effect comes to --------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Any
 from meshlock.algorithms.actor import Actor, Algorithm, Effect, Enter, Message
 from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.recovery.layer import layer
-from meshlock.algorithms.recovery.messages import BEST_EFFORT, LINK, RELIABLE, carrier
+from meshlock.algorithms.recovery.messages import BEST_EFFORT, LINK, RELIABLE, Inner, carrier
 from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch, fence_number
 from meshlock.algorithms.recovery.terms import Rules, Terms
 from meshlock.properties.leases import NO_FENCE, LeaseMonitor, numbered
@@ -151,8 +151,8 @@ class LayeredNodes:
         self.monitor.granted(now, me, client.number, want, end, fence, permits, slots)
 
     def lends(self, now: float, message: Message) -> None:
-        if message.seal is not None and message.seal.lent is not None:
-            fence = numbered(fence_number(message.seal.lent.fence))
+        if isinstance(message, Inner) and message.lent is not None:
+            fence = numbered(fence_number(message.lent.fence))
             self.monitor.lends_under(now, message.sender, fence)
 
     def leaves(self, now: float, client: SimulatedClient) -> None:
@@ -208,8 +208,8 @@ class LayeredNodes:
         token = self.layers[me].member.holding.token
         epoch = token.epoch if token is not None else NO_EPOCH
         for effect in self.out:
-            if isinstance(effect, Message) and effect.seal is not None and effect.tokens() > 0:
-                epoch = max(epoch, effect.seal.epoch)
+            if isinstance(effect, Inner) and effect.tokens() > 0:
+                epoch = max(epoch, effect.epoch)
         if epoch <= self.minted:
             return None
         self.minted = epoch

@@ -28,6 +28,7 @@ from meshlock.algorithms.recovery.messages import (
     Confirm,
     Copy,
     Higher,
+    Inner,
     Ledger,
     Propose,
     Received,
@@ -35,6 +36,9 @@ from meshlock.algorithms.recovery.messages import (
     Renew,
     Return,
     Suggest,
+)
+from meshlock.algorithms.recovery.messages import (
+    content as inside,
 )
 from meshlock.algorithms.recovery.records import (
     ANY_BOOT,
@@ -44,7 +48,6 @@ from meshlock.algorithms.recovery.records import (
     Fence,
     Part,
     Report,
-    Seal,
     TokenState,
     Unaccepted,
 )
@@ -818,7 +821,7 @@ async def lent(certificates: Path) -> AsyncIterator[tuple[World, Grant, Fence]]:
         await w.serves()
 
 
-def grant_of(w: World, **other: Any) -> tuple[Message, Seal]:
+def grant_of(w: World, **other: Any) -> Inner:
     """A GRANT as m would make it to a, if it had the token."""
     a, mine = w.honest[0], w.layer(w.m)
     about: dict[str, Any] = {
@@ -840,19 +843,17 @@ def grant_of(w: World, **other: Any) -> tuple[Message, Seal]:
     inner = w.layer(a).epoch.inner
     assert isinstance(inner, direct.DirectNode)
     message = direct.Grant(0, inner.numbers[0], about["count"], about["grants"], about["hop"])
-    seal = Seal(
-        mine.member.adopted, ANY_BOOT, about["state"], about["left"], about["returned"], entry
-    )
-    seal.proofs = tuple([b""] * len(about["returned"]))
-    return message, seal
+    state, left, returned = about["state"], about["left"], about["returned"]
+    grant = Inner(0, mine.member.adopted, ANY_BOOT, message, state, left, returned, entry)
+    grant.proofs = tuple([b""] * len(returned))
+    return grant
 
 
-def says_to_a(w: World, message: Message, seal: Seal | None) -> None:
-    docks = w.m.pools["docks"]
-    message.seal = seal
-    payload = docks.adapter.shapes[message.kind].pack(message)
+def says_to_a(w: World, message: Message) -> None:
+    docks, kind = w.m.pools["docks"], inside(message).kind
+    payload = docks.adapter.shapes[kind].pack(message)
     since = w.m.mesh.clock()
-    what = Content("docks", docks.identity, message.kind, payload, since)
+    what = Content("docks", docks.identity, kind, payload, since)
     w.m.mesh.router.send("a", what)
     w.m.mesh.flush()
 
@@ -896,7 +897,7 @@ def test_a_grant_that_cannot_be_is_refused(
             before, epoch = refused(a), w.layer(a).member.adopted
             if lie == "where it was":
                 assert w.layer(a).member.holding.holder_hop > 0
-            says_to_a(w, *grant_of(w, **GRANTED[lie][1](w)))
+            says_to_a(w, grant_of(w, **GRANTED[lie][1](w)))
             await eventually(lambda: refused(a) == before + 1)
             assert list(w.layer(a).member.grants) == [fence] and grant.held and not wish.done()
             assert not w.layer(a).epoch.loans.missed and w.layer(a).member.adopted == epoch
@@ -916,7 +917,7 @@ def test_who_says_that_it_has_the_token_since_is_believed(certificates: Path) ->
             a, epoch = w.honest[0], w.layer(w.honest[0]).member.adopted
             wish = asyncio.ensure_future(a.pool("docks").acquire(2, timeout=LIMIT).__aenter__())
             await a_while(0.1)
-            says_to_a(w, *grant_of(w))
+            says_to_a(w, grant_of(w))
             believed = await wish
             assert grant.held and believed.held and w.layer(a).member.adopted == epoch
             believed.release()
@@ -933,13 +934,13 @@ def test_no_other_message_brings_a_grant(certificates: Path) -> None:
     async def story(network: virtual.Network) -> None:
         async with lent(certificates) as (w, grant, fence):
             a, refusals = w.honest[0], refused(w.honest[0])
-            message, seal = grant_of(w)
-            request = direct.Request(0, w.number("m"), 1, 1, 1, 0, 0, 1, False)
-            says_to_a(w, request, seal)
-            assert seal.lent is not None
-            seal.lent = seal.lent._replace(permits=0)
-            says_to_a(w, request, seal)
-            says_to_a(w, message, Seal(seal.epoch, ANY_BOOT))
+            honest, lie = grant_of(w), grant_of(w)
+            lie.message = direct.Request(0, w.number("m"), 1, 1, 1, 0, 0, 1, False)
+            says_to_a(w, lie)
+            assert lie.lent is not None
+            lie.lent = lie.lent._replace(permits=0)
+            says_to_a(w, lie)
+            says_to_a(w, Inner(0, lie.epoch, ANY_BOOT, honest.message))
             await eventually(lambda: refused(a) == refusals + 3)
             assert list(w.layer(a).member.grants) == [fence] and grant.held
 
@@ -952,7 +953,7 @@ def test_grants_that_came_too_late_are_no_reason_for_ever_new_epochs(certificate
             a = w.honest[0]
             before, began = w.layer(a).member.adopted.counter, w.m.mesh.time()
             while w.m.mesh.time() - began < 4 * LEASE:
-                says_to_a(w, *grant_of(w, left=0, epoch=w.layer(w.m).member.adopted))
+                says_to_a(w, grant_of(w, left=0, epoch=w.layer(w.m).member.adopted))
                 await a_while(0.1)
             assert w.layer(a).member.adopted.counter <= before + 2
             await w.serves()
@@ -1178,7 +1179,7 @@ def test_tokens_before_their_epoch_are_not_kept(certificates: Path) -> None:
             admits = there.validation.admits
 
             def hears(sender: str, message: Message, size: int) -> bool:
-                heard.append(f"{message.kind} of {sender}")
+                heard.append(f"{inside(message).kind} of {sender}")
                 return admits(sender, message, size)
 
             there.validation.admits = hears  # type: ignore[method-assign]
@@ -1201,9 +1202,8 @@ def test_fences_and_farewells_that_never_were_take_no_room(certificates: Path) -
                 returns = tuple(
                     Part(Fence(w.ahead(by=7), number * 100 + one), 0, 1) for one in range(100)
                 )
-                seal = Seal(layer.member.adopted, a.boot, None, 0, returns)
                 kind = next(one for one in docks.adapter.shapes.values() if one.name == "RELEASE")
-                sealed = (seal.epoch, seal.boot, None, 0, returns, None, ())
+                sealed = (layer.member.adopted, a.boot, None, 0, returns, None, ())
                 payload = msgspec.msgpack.encode((sealed, *[1] * len(kind.names)))
                 docks.mesh.send("a", Content("docks", docks.identity, "RELEASE", payload))
                 docks.participation.say("a", PULL)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from meshlock.algorithms.actor import NIL, Actor, Frozen, Message, OpenActor, choices_of
+from meshlock.algorithms.actor import NIL, Actor, Frozen, OpenActor, choices_of
 from meshlock.algorithms.recovery.catching_up import CatchingUp
 from meshlock.algorithms.recovery.freezing import Declared, by_key, special, unordered
 from meshlock.algorithms.recovery.gate import GATE_VARIABLES, Gate, frozen_effect, thawed_effect
@@ -23,6 +23,7 @@ from meshlock.algorithms.recovery.messages import (
     AskLedger,
     Forgotten,
     Hello,
+    Inner,
     Received,
     Return,
     Returned,
@@ -35,7 +36,6 @@ from meshlock.algorithms.recovery.records import (
     Epoch,
     Fence,
     FirstLedger,
-    Seal,
     TokenState,
     new_part,
     same,
@@ -57,7 +57,7 @@ class EpochState:
         clients: WaitingClients,
         news: CatchingUp,
         notes: Notes,
-        early: list[Message],
+        early: list[Inner],
     ) -> None:
         terms = member.terms
         self.member = member
@@ -66,7 +66,7 @@ class EpochState:
         self.notes = notes
         self.terms = terms
         self.many_clients = terms.algorithm.serves.many_clients
-        self.inside = Inside(member.me, terms.algorithm, terms.options)
+        self.inside = Inside(member.me, terms)
         self.loans = Loans(member, notes)
         self.keeper = TokenKeeper(member, self.inside, self.loans, notes)
         self.gate = Gate(clients, self.keeper)
@@ -207,20 +207,20 @@ class EpochState:
 
     # -- messages inside ---------------------------------------------------------------------------
 
-    def receive_inner(self, message: Message, seal: Seal) -> None:
+    def receive_inner(self, message: Inner) -> None:
         """Rules 6 and 7."""
         member, terms, inner = self.member, self.terms, self.inner
-        if not member.is_addressed(seal.boot):
+        if not member.is_addressed(message.boot):
             return
-        ours = same(seal.epoch, member.adopted)
-        early = not ours and seal.epoch > member.adopted and seal.epoch >= member.promised
+        ours = same(message.epoch, member.adopted)
+        early = not ours and message.epoch > member.adopted and message.epoch >= member.promised
         if terms.fixed and early:
-            self.wait_for_epoch(message, seal)
+            self.wait_for_epoch(message)
             return
-        if not ours and seal.epoch < member.adopted:
+        if not ours and message.epoch < member.adopted:
             self.news.inform(message.sender)
-        if inner is None and terms.open and seal.epoch == member.adopted == member.promised:
-            self.wait_for_epoch(message, seal)
+        if inner is None and terms.open and message.epoch == member.adopted == member.promised:
+            self.wait_for_epoch(message)
             return
         if inner is None or not ours or not self.active():
             return
@@ -228,30 +228,24 @@ class EpochState:
         if not terms.fixed and not carries and message.sender not in self.linked:
             return  # of a link that has failed since
         had = inner.tokens() > 0
-        if carries and not self.keeper.accept(message.sender, seal):
+        if carries and not self.keeper.accept(message):
             return
-        if len(seal.returned) > 0:
-            self.keeper.bring_back(had, seal.returned)
-        lent = seal.lent
+        if len(message.returned) > 0:
+            self.keeper.bring_back(had, message.returned)
+        lent = message.lent
         if lent is not None:
-            if not self.loans.borrow(message.sender, seal, lent):
+            if not self.loans.borrow(message, lent):
                 return
             self.keeper.pending.add(new_part(lent.fence, 0, lent.permits))
         self.count_lent()
-        if terms.closed:
-            sender = message.sender
-            self.inside.arriving(message)
-            inner.receive(message)
-            message.sender, message.receiver = sender, member.me
-        else:
-            inner.receive(message)
+        inner.receive(self.inside.opened(message))
         self.carry_out()
         self.loans.arrived = None
 
-    def wait_for_epoch(self, message: Message, seal: Seal) -> None:
+    def wait_for_epoch(self, message: Inner) -> None:
         """Rule 6. What is good for a time cannot wait; nobody sends it who was not asked, in that
         epoch."""
-        if not seal.is_timed() and len(self.early) < MOST_EARLY:
+        if not message.is_timed() and len(self.early) < MOST_EARLY:
             self.early.append(message)
         self.news.ask_ledger(message.sender)
 
@@ -270,8 +264,8 @@ class EpochState:
         self.ask_more()
         early, self.early = self.early, []
         for message in early:
-            if message.seal is not None and message.seal.epoch == self.member.adopted:
-                self.receive_inner(message, message.seal)
+            if message.epoch == self.member.adopted:
+                self.receive_inner(message)
 
     def let_stand_in(self, entry: Entry) -> None:
         assert self.inner is not None
@@ -531,7 +525,7 @@ def freeze_early(part: EpochState, now: int) -> Frozen:
 
 
 def thaw_early(part: EpochState, frozen: Any) -> None:
-    part.early = [cast(Message, thawed_effect(part.inside, one)) for one in frozen]
+    part.early = [cast(Inner, thawed_effect(part.inside, one)) for one in frozen]
 
 
 EPOCH_VARIABLES = Declared(

@@ -14,12 +14,12 @@ from meshlock.algorithms.recovery.freezing import Declared, by_key, special
 from meshlock.algorithms.recovery.holding import Grant, HeldToken
 from meshlock.algorithms.recovery.inside import Inside
 from meshlock.algorithms.recovery.keeper import TokenKeeper
+from meshlock.algorithms.recovery.messages import Inner, content
 from meshlock.algorithms.recovery.records import (
     ANY_BOOT,
     MOST_GRANTS,
     Entry,
     Fence,
-    Seal,
     fence_number,
     new_entry,
     new_fence,
@@ -50,28 +50,30 @@ class Gate:
         out = self.inside.out
         effects = out[:]
         out.clear()
-        terms, withheld, keeper = self.terms, self.withheld, self.keeper
+        member, terms, keeper = self.member, self.terms, self.keeper
+        withheld = self.withheld
         left: Leaving = []
         for effect in effects:
             if isinstance(effect, Message):
-                if terms.closed:
-                    self.inside.departing(effect)
                 carries = effect.tokens() == 1
                 lends = effect.lends() > 0
                 if not carries and not lends:
                     returned = keeper.take_pending(effect.permits())
-                    boot = keeper.boot_of(effect.receiver) if not terms.open else ANY_BOOT
-                    effect.seal = Seal(self.member.adopted, boot, None, 0, returned)
-                if len(withheld) > 0 or (carries and not keeper.may_give(effect)):
+                    receiver = self.inside.node_at(effect.receiver)
+                    boot = keeper.boot_of(receiver) if not terms.open else ANY_BOOT
+                    inner = Inner(receiver, member.adopted, boot, effect, None, 0, returned)
+                    if len(withheld) > 0:
+                        withheld.append(inner)
+                    else:
+                        member.send(inner)
+                elif len(withheld) > 0 or (carries and not keeper.may_give(effect)):
                     withheld.append(effect)
                 elif carries:
                     keeper.give(effect)
-                elif lends and not self.may_lend(effect):
-                    withheld.append(effect)
-                elif lends:
+                elif self.may_lend(effect):
                     self.lend(effect)
                 else:
-                    self.member.out.append(effect)
+                    withheld.append(effect)
             elif isinstance(effect, Enter) and self.is_awaited(effect.client):
                 if self.is_lent(effect.client):
                     left += self.let_in_lent(effect.client)
@@ -98,10 +100,11 @@ class Gate:
                     continue
                 blocked = True
             elif isinstance(effect, Message):
-                passes = effect.receiver not in behind
+                receiver = self.receiver_of(effect)
+                passes = receiver not in behind
                 lends = effect.lends() > 0
-                if effect.tokens() == 0 and not lends and passes:
-                    self.member.out.append(effect)
+                if passes and isinstance(effect, Inner):
+                    self.member.send(effect)
                     continue
                 if lends and passes and not blocked and self.may_lend(effect):
                     self.lend(effect)
@@ -110,25 +113,31 @@ class Gate:
                     self.keeper.give(effect)
                     continue
                 blocked = blocked or effect.tokens() == 1 or lends
-                behind.add(effect.receiver)
+                behind.add(receiver)
             self.withheld.append(effect)
         return left
+
+    def receiver_of(self, message: Message) -> int:
+        """Its number, also of a message that is in no envelope yet."""
+        receiver = message.receiver
+        return receiver if isinstance(message, Inner) else self.inside.node_at(receiver)
 
     def withheld_loans(self) -> int:
         return len([one for one in self.withheld if isinstance(one, Message) and one.lends() > 0])
 
     def take_withheld(self, peer: int) -> list[Message]:
-        """Messages with a token or permits that cannot leave any more, without their seals."""
+        """Messages with a token or permits that cannot leave any more, out of their envelopes."""
         to_peer = [
-            one for one in self.withheld if isinstance(one, Message) and one.receiver == peer
+            one
+            for one in self.withheld
+            if isinstance(one, Message) and self.receiver_of(one) == peer
         ]
         self.withheld = [one for one in self.withheld if one not in to_peer]
         found = [one for one in to_peer if one.tokens() + one.permits() > 0]
-        for message in found:
-            if message.seal is not None:
-                self.keeper.pending.update(message.seal.returned)
-                message.seal = None
-        return found
+        for one in found:
+            if isinstance(one, Inner):
+                self.keeper.pending.update(one.returned)
+        return [content(one) for one in found]
 
     def is_awaited(self, client: int) -> bool:
         """Not a stand-in, which has its entry already, and nobody whom an algorithm makes up."""
@@ -187,11 +196,11 @@ class Gate:
         token = member.holding.token
         assert token is not None
         label = self.notes.label(NIL)
-        entry = self.new_grant(token, message.receiver, message.lends(), label)
+        receiver = message.receiver
+        entry = self.new_grant(token, receiver, message.lends(), label)
         self.loans.lent[entry.fence] = member.now
         left = token.until - member.now
-        message.seal = Seal(member.adopted, ANY_BOOT, None, left, (), entry)
-        member.out.append(message)
+        member.send(Inner(receiver, member.adopted, ANY_BOOT, message, None, left, (), entry))
 
     def is_lent(self, client: int) -> bool:
         """Is this step about a grant of what that client wants, and for nobody else yet?"""
@@ -221,17 +230,20 @@ def frozen_effect(effect: Effect) -> Frozen:
     if isinstance(effect, Enter):
         return (effect.client,)
     message = cast(Message, effect)
-    seal = None if message.seal is None else message.seal.freeze()
-    return (message.sender, message.receiver, message.freeze(), seal)
+    return (message.sender, message.receiver, message.freeze())
 
 
 def thawed_effect(inside: Inside, frozen: Any) -> Effect:
     if len(frozen) == 1:
         return Enter(frozen[0])
-    sender, receiver, fields, seal = frozen
-    message = inside.message(receiver, fields)
+    sender, receiver, fields = frozen
+    message: Message
+    if fields[0] == Inner.kind:
+        _, epoch, boot, *seal, contents = fields
+        message = Inner(receiver, epoch, boot, inside.message(receiver, contents), *seal)
+    else:
+        message = inside.message(receiver, fields)
     message.sender = sender
-    message.seal = None if seal is None else Seal(*seal)
     return message
 
 

@@ -20,7 +20,9 @@ from meshlock.algorithms.actor import (
     Message,
     Network,
 )
+from meshlock.algorithms.recovery.messages import Inner
 from meshlock.algorithms.recovery.records import FirstLedger, Participant
+from meshlock.algorithms.recovery.terms import Terms
 from meshlock.errors import Refused
 
 
@@ -80,10 +82,11 @@ class Participants(Network):
 
 
 class Inside:
-    def __init__(self, me: int, algorithm: Algorithm, options: dict[str, str]) -> None:
+    def __init__(self, me: int, terms: Terms) -> None:
         self.me = me
-        self.algorithm = algorithm
-        self.options = options
+        self.algorithm = algorithm = terms.algorithm
+        self.options = terms.options
+        self.closed = terms.closed
         self.out: list[Effect] = []
         self.kinds: dict[str, type[Message]] = {kind.kind: kind for kind in algorithm.kinds}
         self.nodes: list[int] = []  # of the participants ...
@@ -113,16 +116,18 @@ class Inside:
         self.places = {node: place for place, node in enumerate(self.nodes)}
         self.boots = {one.node: one.boot for one in participants}
 
-    # -- places and numbers --------------------------------------------------------------------
+    def node_at(self, place: int) -> int:
+        """The number of a node that those inside know by its place, where the network is fixed."""
+        return self.nodes[place] if self.closed else place
 
-    def arriving(self, message: Message) -> None:
-        """Names for those inside: places, where the network is fixed."""
-        message.sender = self.places.get(message.sender, NIL)
-        message.receiver = self.places[self.me]
-
-    def departing(self, message: Message) -> None:
-        message.sender = self.me
-        message.receiver = self.nodes[message.receiver]
+    def opened(self, inner: Inner) -> Message:
+        """The message, from and to nodes as those inside know them."""
+        message = inner.message
+        message.sender, message.receiver = inner.sender, self.me
+        if self.closed:
+            message.sender = self.places.get(inner.sender, NIL)
+            message.receiver = self.places[self.me]
+        return message
 
     def message(self, receiver: int, frozen: Frozen) -> Message:
         """A message of the algorithm inside, by its kind and fields."""

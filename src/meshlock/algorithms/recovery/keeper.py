@@ -14,7 +14,7 @@ from meshlock.algorithms.recovery.holding import HeldToken
 from meshlock.algorithms.recovery.inside import Inside
 from meshlock.algorithms.recovery.loans import Loans, arrives_until
 from meshlock.algorithms.recovery.member import PoolMember
-from meshlock.algorithms.recovery.messages import Accepted, Returned, Sent
+from meshlock.algorithms.recovery.messages import Accepted, Inner, Returned, Sent
 from meshlock.algorithms.recovery.records import (
     ANY_BOOT,
     NEVER,
@@ -23,7 +23,6 @@ from meshlock.algorithms.recovery.records import (
     Part,
     Parts,
     Returns,
-    Seal,
     new_unaccepted,
     same,
 )
@@ -58,7 +57,7 @@ class TokenKeeper:
         assert token is not None
         token.hop += 1
         token.ledger = self.notes.handed(token.ledger)
-        receiver = message.receiver
+        receiver = self.inside.node_at(message.receiver)
         boot = self.boot_of(receiver)
         sent = new_unaccepted(token.state(), receiver, boot)
         holding.token = None
@@ -68,8 +67,8 @@ class TokenKeeper:
         holding.holder = receiver
         holding.holder_hop = token.hop
         member.hear(receiver)
-        message.seal = Seal(member.adopted, boot, sent.state, token.until - member.now)
-        member.out.append(message)
+        left = token.until - member.now
+        member.send(Inner(receiver, member.adopted, boot, message, sent.state, left))
 
     def send_again(self, linked: set[int]) -> None:
         """Rule 10: a token of which we do not know that it arrived, the very same: it is accepted
@@ -83,9 +82,8 @@ class TokenKeeper:
             return
         left = holding.unaccepted_until - member.now
         if left > 0:
-            again = self.inside.message(sent.receiver, message.freeze())
-            again.seal = Seal(member.adopted, sent.boot, sent.state, left)
-            member.send(again)
+            boot = sent.boot
+            member.send(Inner(sent.receiver, member.adopted, boot, message, sent.state, left))
 
     def boot_of(self, node: int) -> int:
         """The life of that participant that takes part in the epoch, as far as we know."""
@@ -96,25 +94,27 @@ class TokenKeeper:
             return boots.get(node, ANY_BOOT) if boots.get(member.me) == member.boot else ANY_BOOT
         return hello[1] if hello is not None else ANY_BOOT
 
-    def accept(self, sender: int, seal: Seal) -> bool:
+    def accept(self, inner: Inner) -> bool:
         """A token with its state: it is ours, unless it was before."""
-        state, member = seal.state, self.member
+        state, member = inner.state, self.member
         if state is None:
             return False
         if (state.epoch, state.hop) <= member.hop_seen:
             if state.epoch == member.hop_seen[0]:
-                member.send(Accepted(sender, state.epoch, state.hop))  # the first one was lost
+                member.send(
+                    Accepted(inner.sender, state.epoch, state.hop)
+                )  # the first one was lost
             return False
         member.hop_seen = (state.epoch, state.hop)
         holding = member.holding
         holding.clear_unaccepted()
-        token = holding.token = HeldToken(state, arrives_until(member.now, seal))
+        token = holding.token = HeldToken(state, arrives_until(member.now, inner))
         if same(state.epoch, member.adopted):
             token.epoch = member.adopted
         holding.holder = member.me
         holding.holder_hop = state.hop
         member.hear(member.me)
-        self.receipts[sender] = state.hop
+        self.receipts[inner.sender] = state.hop
         self.absorb()
         if len(self.returning) > 0:
             for fence in list(self.returning):

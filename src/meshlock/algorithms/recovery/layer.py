@@ -93,6 +93,7 @@ from meshlock.algorithms.recovery.messages import (
     Forgotten,
     Hello,
     Higher,
+    Inner,
     Ledger,
     Offer,
     Promise,
@@ -148,8 +149,8 @@ class Layer(ChoosingActor):
         self.timers = Timers(self.epoch)
 
     def receive(self, message: Message) -> None:
-        if message.seal is not None:
-            self.epoch.receive_inner(message, message.seal)
+        if isinstance(message, Inner):
+            self.epoch.receive_inner(message)
         else:
             ROUTES[type(message)](self, message)
 

@@ -11,8 +11,8 @@ from typing import Any
 from meshlock.algorithms.actor import Frozen
 from meshlock.algorithms.recovery.freezing import Declared, special
 from meshlock.algorithms.recovery.member import PoolMember
-from meshlock.algorithms.recovery.messages import Received
-from meshlock.algorithms.recovery.records import Entry, Fence, Seal, new_entry
+from meshlock.algorithms.recovery.messages import Inner, Received
+from meshlock.algorithms.recovery.records import Entry, Fence, new_entry
 from meshlock.algorithms.recovery.terms import Notes
 from meshlock.algorithms.subclassing import mypyc_attr
 
@@ -44,7 +44,7 @@ class Loans:
         if self.lent.pop(fence, None) is not None:
             self.changed = True
 
-    def borrow(self, sender: int, seal: Seal, lent: Entry) -> bool:
+    def borrow(self, inner: Inner, lent: Entry) -> bool:
         """Is it a grant to us whose lease runs, and that was not here before? Then it is here."""
         member = self.member
         number, taken = lent.fence.number, self.taken
@@ -54,7 +54,7 @@ class Loans:
             return False
         if number <= self.last_taken and (number <= taken[0] or number in taken):
             return False
-        until = arrives_until(member.now, seal)
+        until = arrives_until(member.now, inner)
         if until <= member.now:
             self.missed = True
             return False
@@ -63,7 +63,7 @@ class Loans:
         if len(taken) > 2 * MOST_TAKEN:
             taken.sort()
             del taken[:-MOST_TAKEN]
-        self.borrowed[lent.fence] = (sender, member.now, False)
+        self.borrowed[lent.fence] = (inner.sender, member.now, False)
         self.arrived = (lent, until)
         return True
 
@@ -97,9 +97,9 @@ class Loans:
         return True
 
 
-def arrives_until(now: int, seal: Seal) -> int:
+def arrives_until(now: int, inner: Inner) -> int:
     """The end of the lease of what comes now."""
-    return now + seal.left - seal.travelled
+    return now + inner.left - inner.travelled
 
 
 def freeze_taken(part: Loans, now: int) -> Frozen:

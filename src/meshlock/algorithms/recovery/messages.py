@@ -1,22 +1,88 @@
 """What nodes say to each other in order to recover; see :mod:`.layer`.
 
-Messages of the algorithm inside are its own, with a :class:`~.records.Seal`.
+A message of the algorithm inside goes in an envelope, :class:`Inner`.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.actor import Effect, Message
+from meshlock.algorithms.actor import NIL, Effect, Frozen, Message
 from meshlock.algorithms.recovery.records import (
     Config,
     Entry,
     Epoch,
     Fence,
     FirstLedger,
+    Parts,
     Report,
     Returns,
+    TokenState,
 )
+
+
+class Inner(Message):
+    """A message of the algorithm inside, for that epoch and that life of the receiver only.
+
+    A token's ``state`` goes with it, and what is ``left`` of its lease at sending; the carrier
+    fills in ``travelled``, an upper bound of the time under way. ``returned``: parts of grants that
+    it brings back. ``lent``: the entry of a grant that it makes to the receiver, under the same
+    lease. Nodes have their numbers on the envelope, and in it the names that the algorithm gives
+    them.
+    """
+
+    def __init__(
+        self,
+        receiver: int,
+        epoch: Epoch,
+        boot: int,
+        message: Message,
+        state: TokenState | None = None,
+        left: int = 0,
+        returned: Parts = (),
+        lent: Entry | None = None,
+        travelled: int = 0,
+    ) -> None:
+        self.sender = NIL
+        self.receiver = receiver
+        self.epoch = epoch
+        self.boot = boot
+        self.message = message
+        self.state = state
+        self.left = left
+        self.returned = returned
+        self.lent = lent
+        self.travelled = travelled
+        self.urgent = message.urgent
+        self.proofs: tuple[bytes, ...] = ()  # of what is returned, where nodes need some
+
+    def tokens(self) -> int:
+        return self.message.tokens()
+
+    def permits(self) -> int:
+        return self.message.permits()
+
+    def lends(self) -> int:
+        return self.message.lends()
+
+    def is_timed(self) -> bool:
+        """Is it good for a time only, from its sending?"""
+        return self.state is not None or self.lent is not None
+
+    def seal(self) -> Frozen:
+        """What recovery adds to the message."""
+        return (
+            *(self.epoch, self.boot, self.state, self.left, self.returned),
+            *(self.lent, self.travelled),
+        )
+
+    def freeze(self) -> Frozen:
+        return (self.kind, *self.seal(), self.message.freeze())
+
+
+def content(message: Message) -> Message:
+    """What it says: itself, or the message of the algorithm inside that is in it."""
+    return message.message if isinstance(message, Inner) else message
 
 
 class Propose(Message):
@@ -235,7 +301,7 @@ def carrier(message: Message, changing_links: bool) -> int:
     LINK: over the link to a neighbour, in order, lost when the link fails. RELIABLE: in order
     whatever links there are, as long as both ends live. BEST_EFFORT: recovery repeats what it says.
     """
-    if message.seal is not None:
+    if isinstance(message, Inner):
         return LINK if changing_links else RELIABLE
     return LINK if changing_links and isinstance(message, Hello) else BEST_EFFORT
 

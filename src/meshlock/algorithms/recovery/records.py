@@ -203,45 +203,6 @@ class Report(NamedTuple):
     forgot: bool  # who the members are; then it does not count for a quorum
 
 
-class Seal:
-    """What recovery adds to a message of the algorithm inside.
-
-    It is for that epoch and that life of the receiver only. A token's ``state`` goes with it, and
-    what is ``left`` of its lease at sending; whoever carries it fills in ``travelled``, an upper
-    bound of the time under way. ``returned``: parts of grants that it brings back. ``lent``: the
-    entry of a grant that it makes to the receiver, under the same lease.
-    """
-
-    def __init__(
-        self,
-        epoch: Epoch,
-        boot: int,
-        state: TokenState | None = None,
-        left: int = 0,
-        returned: Parts = (),
-        lent: Entry | None = None,
-        travelled: int = 0,
-    ) -> None:
-        self.epoch = epoch
-        self.boot = boot
-        self.state = state
-        self.left = left
-        self.returned = returned
-        self.lent = lent
-        self.travelled = travelled
-        self.proofs: tuple[bytes, ...] = ()  # of what is returned, where nodes need some
-
-    def freeze(self) -> tuple[object, ...]:
-        return (
-            *(self.epoch, self.boot, self.state, self.left, self.returned),
-            *(self.lent, self.travelled),
-        )
-
-    def is_timed(self) -> bool:
-        """Is it good for a time only, from its sending?"""
-        return self.state is not None or self.lent is not None
-
-
 FENCE_BITS = 23
 """Of the number of a fence, for the count of grants in an epoch. With 30 more for the epoch it
 fits into 53, which is what JSON carries everywhere."""

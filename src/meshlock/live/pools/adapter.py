@@ -21,8 +21,16 @@ import msgspec
 
 from meshlock.algorithms.actor import Actor, Algorithm, ChoosingActor, Effect, Enter, Lost, Message
 from meshlock.algorithms.clients import ClientQueue
-from meshlock.algorithms.recovery.messages import KINDS, LINK, RELIABLE, Conflict, carrier
-from meshlock.algorithms.recovery.records import Seal, new
+from meshlock.algorithms.recovery.messages import (
+    KINDS,
+    LINK,
+    RELIABLE,
+    Conflict,
+    Inner,
+    carrier,
+    content,
+)
+from meshlock.algorithms.recovery.records import new
 from meshlock.errors import Refused
 from meshlock.live.links.frames import UNREADABLE, BadFrame, Carry, Content, RoutedFrame
 from meshlock.live.links.mesh import DRIFT, Mesh
@@ -108,14 +116,13 @@ class Shape:
         return tuple([getattr(message, name) for name in self.names])
 
     def pack(self, message: Message) -> bytes:
-        seal = message.seal
-        if seal is None:
+        if not isinstance(message, Inner):
             return encode(self.values(message))
-        sealed = (
-            *(seal.epoch, seal.boot, seal.state, seal.left, seal.returned),
-            *(seal.lent, seal.proofs),
+        seal = (
+            *(message.epoch, message.boot, message.state, message.left, message.returned),
+            *(message.lent, message.proofs),
         )
-        return encode((sealed, *self.values(message)))
+        return encode((seal, *self.values(message.message)))
 
     def message(self, receiver: int, payload: bytes) -> Message:
         try:
@@ -126,9 +133,9 @@ class Shape:
             return self.kind(receiver, *fields)
         epoch, boot, state, left, returned, lent, proofs = fields[0]
         message = self.kind(receiver, *fields[1:])
-        message.seal = seal = Seal(epoch, boot, state, left, returned, lent)
-        seal.proofs = proofs
-        return message
+        inner = Inner(receiver, epoch, boot, message, state, left, returned, lent)
+        inner.proofs = proofs
+        return inner
 
 
 def shapes(algorithm: Algorithm, members: bool) -> dict[str, Shape]:
@@ -400,35 +407,36 @@ class Adapter:
     def carry(self, message: Message) -> None:
         """With the guarantee that it needs: reliable in networks where links do not matter; over
         the link, in order, where they do; recovery repeats what it says itself."""
-        kind, seal, members = message.kind, message.seal, self.members
+        kind, members = content(message).kind, self.members
         peer = self.names.get(message.receiver)
         if peer is None:
             return
         self.measures.sends(kind)
         since = boot = 0
-        if seal is not None:
-            boot = seal.boot
+        inner = isinstance(message, Inner)
+        if isinstance(message, Inner):
+            boot = message.boot
             if members is not None:
-                if seal.returned:
-                    seal.proofs = members.proofs.attach(seal.returned)
-                if seal.is_timed():
+                if message.returned:
+                    message.proofs = members.proofs.attach(message.returned)
+                if message.is_timed():
                     since = members.clock  # its lease goes on running
         payload = self.shapes[kind].pack(message)
         fields = (self.name, self.identity, kind, payload, since, boot, members is not None)
-        content: Content = new(Content, fields)
+        said: Content = new(Content, fields)
         if members is None:
             custody = self.reliable or message.tokens() > 0 or message.permits() > 0
             linked = custody or peer in self.peers.near
         else:
             way = carrier(message, not self.reliable)
             custody = way == RELIABLE
-            linked = custody or (way == LINK and (seal is None or peer in self.peers.near))
+            linked = custody or (way == LINK and (not inner or peer in self.peers.near))
         if linked:
-            self.mesh.send(peer, content, custody, message.urgent)
+            self.mesh.send(peer, said, custody, message.urgent)
             if self.recording is not None:
                 message.serial = self.mesh.sessions[peer].last(custody)
         elif members is not None:
-            self.mesh.router.send(peer, content, message.urgent)
+            self.mesh.router.send(peer, said, message.urgent)
 
     def receive(self, sender: str, frame: Carry | RoutedFrame) -> None:
         shape = self.shapes.get(frame.kind)
@@ -445,18 +453,19 @@ class Adapter:
         payload = frame.payload
         message = shape.message(core.me, payload)
         message.sender = number
-        seal = message.seal
-        if seal is not None and members is not None:
+        if isinstance(message, Inner) and members is not None:
             adopted = members.node.member.adopted
-            if seal.epoch == adopted:
-                seal.epoch = adopted  # it is compared with that many times
-        if seal is not None and seal.is_timed():
+            if message.epoch == adopted:
+                message.epoch = adopted  # it is compared with that many times
+        if isinstance(message, Inner) and message.is_timed():
             if frame.stamp is None:
                 raise BadFrame(f"a {frame.kind} with permits under a lease, without its age")
-            seal.travelled = int(self.mesh.age(frame.stamp) * (1 + 2 * DRIFT)) // 1000 + 1
+            message.travelled = int(self.mesh.age(frame.stamp) * (1 + 2 * DRIFT)) // 1000 + 1
         self.measures.received += 1
         self.heard = True
-        validation = members.validation if members is not None and self.is_checked(seal) else None
+        validation = (
+            members.validation if members is not None and self.is_checked(message) else None
+        )
         if validation is not None and not validation.admits(sender, message, len(payload)):
             self.carry_out("timer", NOTHING)  # it may have led to a question
             return
@@ -467,9 +476,10 @@ class Adapter:
         core.receive(message)
         self.carry_out("deliver", cause)
 
-    def is_checked(self, seal: Seal | None) -> bool:
+    def is_checked(self, message: Message) -> bool:
         """What the algorithm inside says without the token can do no harm."""
-        return seal is None or seal.is_timed() or len(seal.returned) > 0 or self.reliable
+        inner = message if isinstance(message, Inner) else None
+        return inner is None or inner.is_timed() or len(inner.returned) > 0 or self.reliable
 
     def serial(self, sender: str, frame: Carry | RoutedFrame) -> int:
         """The message's name in the trace, the same at both ends."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from meshlock.algorithms.actor import NIL, Algorithm, Effect, Enter, Lost, Message, Save
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.messages import Conflict, Hello, Suggest
+from meshlock.algorithms.recovery.messages import Conflict, Hello, Inner, Suggest
 from meshlock.algorithms.recovery.records import NO_EPOCH, Durable, Epoch, majority
 from meshlock.algorithms.recovery.terms import Rules, Terms
 from meshlock.algorithms.steps import in_grants
@@ -181,7 +181,7 @@ class Disk:
 
 def is_repeated(effect: Effect) -> bool:
     """What recovery says itself is said again anyway."""
-    return isinstance(effect, Message) and effect.seal is None and not isinstance(effect, Hello)
+    return isinstance(effect, Message) and not isinstance(effect, Hello | Inner)
 
 
 class Members:

@@ -20,6 +20,7 @@ from meshlock.algorithms.actor import (
     Lost,
     Message,
 )
+from meshlock.algorithms.recovery.messages import Inner, content
 from meshlock.algorithms.recovery.records import fence_number
 from meshlock.live.machine import clock
 from meshlock.live.machine.error_text import error_text
@@ -152,8 +153,8 @@ class Recording:
         self.write_now(self.setup.line())
 
     def delivery(self, message: Message) -> dict[str, Any]:
-        cause = {"id": message.serial, "from": message.sender, "message": message.kind}
-        return {**cause, "args": arguments(message)}
+        cause = {"id": message.serial, "from": message.sender, "message": content(message).kind}
+        return {**cause, "args": arguments(content(message))}
 
     def step(self, pool: Adapter, event: str, cause: dict[str, Any], effects: list[Effect]) -> None:
         core = pool.core
@@ -181,8 +182,8 @@ class Recording:
             if isinstance(effect, Lost):
                 self.leased("lease-lost", me, client=effect.client)
             elif isinstance(effect, Message):
-                assert effect.seal is not None and effect.seal.lent is not None
-                fence = fence_number(effect.seal.lent.fence) + members.configuration.fences
+                assert isinstance(effect, Inner) and effect.lent is not None
+                fence = fence_number(effect.lent.fence) + members.configuration.fences
                 self.leased("timer", me, lends=effect.lends(), fence=fence)
             elif isinstance(effect, Enter):
                 client = effect.client

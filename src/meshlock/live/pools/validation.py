@@ -38,6 +38,7 @@ from meshlock.algorithms.recovery.messages import (
     Confirm,
     Copy,
     Higher,
+    Inner,
     Ledger,
     Promise,
     Propose,
@@ -46,6 +47,7 @@ from meshlock.algorithms.recovery.messages import (
     Renew,
     Return,
     Suggest,
+    content,
 )
 from meshlock.algorithms.recovery.records import (
     GRANTS,
@@ -56,7 +58,6 @@ from meshlock.algorithms.recovery.records import (
     Fence,
     Part,
     Parts,
-    Seal,
     TokenState,
     same,
 )
@@ -114,15 +115,17 @@ class Validation:
 
     def admits(self, sender: str, message: Message, size: int) -> bool:
         """``size``: of the message, in bytes."""
-        seal = message.seal
-        if seal is None:
-            why = self.doubts(message)
+        if isinstance(message, Inner):
+            why = self.doubts_inner(sender, message, size)
         else:
-            why = self.doubts_seal(sender, message, seal, size)
+            why = self.doubts(message)
         if why:
-            self.mesh.refusals.note(sender, f"a {message.kind} of {self.pool.name}: {why}")
+            kind = content(message).kind
+            self.mesh.refusals.note(sender, f"a {kind} of {self.pool.name}: {why}")
             return False
-        return self.is_of_use(message) if seal is None else self.is_in_time(message.sender, seal)
+        if isinstance(message, Inner):
+            return self.is_in_time(message)
+        return self.is_of_use(message)
 
     # -- what recovery says --------------------------------------------------------------------
 
@@ -290,54 +293,57 @@ class Validation:
 
     # -- messages of the algorithm inside ------------------------------------------------------
 
-    def doubts_seal(self, sender: str, message: Message, seal: Seal, size: int) -> str:
-        node, state = self.node, seal.state
-        if seal.is_timed() and seal.left > node.terms.lease:
+    def doubts_inner(self, sender: str, inner: Inner, size: int) -> str:
+        node, state = self.node, inner.state
+        if inner.is_timed() and inner.left > node.terms.lease:
             return "its lease is longer than those of the pool"
-        if seal.lent is not None or message.lends() > 0:
-            return self.doubts_grant(message, seal)
-        if len(seal.returned) > 0:
+        if inner.lent is not None or inner.lends() > 0:
+            return self.doubts_grant(inner)
+        if len(inner.returned) > 0:
             most = self.most_out()
             if (
-                len(seal.returned) > most
-                or len(node.epoch.keeper.pending) + len(seal.returned) > 2 * most
+                len(inner.returned) > most
+                or len(node.epoch.keeper.pending) + len(inner.returned) > 2 * most
             ):
                 return "it returns more permits than the pool has"
-            if self.is_stolen(message.sender, seal):
+            if self.is_stolen(inner):
                 return "it returns permits that other nodes hold"
         if state is not None:
-            if state.epoch != seal.epoch or self.miscounts(state):
+            if state.epoch != inner.epoch or self.miscounts(state):
                 return "its token has a wrong number of permits"
             if len(node.member.grants) > 0 and self.is_unnamed(state):
                 return "its token does not list permits that this node holds"
             self.drop_unproved(state.ledger)
-        ours = same(seal.epoch, node.member.adopted)
-        early = node.epoch.inner is None if ours else seal.epoch > node.member.adopted
+        ours = same(inner.epoch, node.member.adopted)
+        early = node.epoch.inner is None if ours else inner.epoch > node.member.adopted
         if (
             node.terms.fixed
             and early
-            and not seal.is_timed()
-            and node.member.is_addressed(seal.boot)
+            and not inner.is_timed()
+            and node.member.is_addressed(inner.boot)
         ):
-            return self.store(sender, seal, size)
+            return self.store(sender, inner, size)
         return ""
 
     # -- grants to clients of other nodes ------------------------------------------------------
 
-    def doubts_grant(self, message: Message, seal: Seal) -> str:
+    def doubts_grant(self, inner: Inner) -> str:
         """Whether its sender granted it nobody here can tell."""
-        node, lent = self.node, seal.lent
-        if lent is None or lent.permits != message.lends() or lent.permits == 0:
+        node, lent = self.node, inner.lent
+        if lent is None or lent.permits != inner.lends() or lent.permits == 0:
             return "its grant and the entry of the ledger do not match"
-        if seal.state is not None or len(seal.returned) > 0:
+        if inner.state is not None or len(inner.returned) > 0:
             return "it carries more than a grant"
-        if lent.node != node.me or lent.lapsing or lent.fence.epoch != seal.epoch:
+        if lent.node != node.me or lent.lapsing or lent.fence.epoch != inner.epoch:
             return "its grant is for another node, or of another epoch"
-        if seal.epoch != node.member.adopted or node.epoch.inner is None:
+        if inner.epoch != node.member.adopted or node.epoch.inner is None:
             return ""  # it is not looked at
-        if getattr(message, "hop", 0) >= MOST_HOPS or getattr(message, "grants", 0) > COUNTED:
+        if (
+            getattr(inner.message, "hop", 0) >= MOST_HOPS
+            or getattr(inner.message, "grants", 0) > COUNTED
+        ):
             return "its counters are out of range"
-        if self.is_elsewhere(message):
+        if self.is_elsewhere(inner):
             return "its sender does not have the token"
         held = [
             grant for grant in node.member.grants.values() if grant.epoch == node.member.adopted
@@ -348,16 +354,16 @@ class Validation:
             return "it grants permits of wrong names"
         return ""
 
-    def is_elsewhere(self, message: Message) -> bool:
+    def is_elsewhere(self, inner: Inner) -> bool:
         """Is the token here, or with somebody else, at the same hop or since? It does not move
         while a grant is under way. That it has moved since we heard of it may be true or not."""
         node = self.node
         if node.epoch.inner is not None and node.epoch.inner.tokens() > 0:
             return True
-        hop, known = getattr(message, "hop", None), node.member.holding.holder_hop
+        hop, known = getattr(inner.message, "hop", None), node.member.holding.holder_hop
         if hop is None:
             return False
-        return bool(hop < known or (hop == known and message.sender != node.member.holding.holder))
+        return bool(hop < known or (hop == known and inner.sender != node.member.holding.holder))
 
     def has_wrong_slots(self, lent: Entry, held: set[int]) -> bool:
         node = self.node
@@ -368,13 +374,13 @@ class Validation:
         one_each = len(slots) == len(lent.slots) == lent.permits
         return not one_each or not slots.issubset(there) or not slots.isdisjoint(held)
 
-    def is_in_time(self, sender: int, seal: Seal) -> bool:
+    def is_in_time(self, inner: Inner) -> bool:
         """A grant that comes after the end of its lease is a reason to propose; who is no member
         may give one now and then."""
         node = self.node
-        if seal.lent is None or arrives_until(node.now, seal) > node.now:
+        if inner.lent is None or arrives_until(node.now, inner) > node.now:
             return True
-        return sender in node.member.members or self.may_ask(sender)
+        return inner.sender in node.member.members or self.may_ask(inner.sender)
 
     def doubts_received(self, sender: int, message: Received) -> str:
         node = self.node
@@ -401,13 +407,15 @@ class Validation:
                 return True
         return False
 
-    def is_stolen(self, sender: int, seal: Seal) -> bool:
+    def is_stolen(self, inner: Inner) -> bool:
         """Whoever has the token can tell; the others take it along."""
         node, proofs = self.node, self.proofs
         if node.member.holding.token is None:
-            proofs.learn(seal.returned, seal.proofs)
+            proofs.learn(inner.returned, inner.proofs)
             return False
-        return proofs.refutes(node.member.holding.token.ledger, sender, seal.returned, seal.proofs)
+        return proofs.refutes(
+            node.member.holding.token.ledger, inner.sender, inner.returned, inner.proofs
+        )
 
     def drop_unproved(self, ledger: tuple[Entry, ...]) -> None:
         """The token comes, and would strike out what waits for it here."""
@@ -416,10 +424,10 @@ class Validation:
                 self.node.epoch.keeper.pending.remove(part)
                 self.mesh.refusals.note("?", f"permits of {self.pool.name} that other nodes hold")
 
-    def store(self, sender: str, seal: Seal, size: int) -> str:
+    def store(self, sender: str, inner: Inner, size: int) -> str:
         """For an epoch that is not here yet."""
         self.clear()
-        if self.is_beyond(seal.epoch):
+        if self.is_beyond(inner.epoch):
             return "its epoch is too far ahead"
         if not self.mesh.stored.add(sender, size):
             return "too many messages before their epoch"

@@ -15,6 +15,7 @@ Which one is said by :class:`~meshlock.world.lives.LayeredNodes`.
 from __future__ import annotations
 
 from meshlock.algorithms.actor import Message
+from meshlock.algorithms.recovery.messages import Inner
 from meshlock.properties.paths import labelled
 from meshlock.simulate.engine import ArrivalOrder
 from meshlock.simulate.link_changes import MobileSimulation
@@ -130,7 +131,7 @@ class RoutedSimulation(MobileSimulation):
         self.in_flight += 1
         self.measures.more_crossings -= 1  # until it sets off
         message.serial = self.serial_number = self.serial_number + 1
-        if message.seal is not None and message.seal.is_timed():
+        if isinstance(message, Inner) and message.is_timed():
             self.flying += 1
             self.sent_at[message.serial] = self.now
         if self.lives.by_link(message) and self.usable.linked(sender, receiver):
@@ -192,10 +193,9 @@ class RoutedSimulation(MobileSimulation):
             self.hand_over(message)
 
     def hand_over(self, message: Message) -> None:
-        seal = message.seal
-        if seal is not None and seal.is_timed():
+        if isinstance(message, Inner) and message.is_timed():
             under_way = self.now - self.sent_at[message.serial]
-            seal.travelled = self.lives.clocks.longest(under_way)
+            message.travelled = self.lives.clocks.longest(under_way)
             self.forget(message)
             self.in_flight += 1
         super().deliver(message)
