@@ -16,7 +16,7 @@ from undone import mutant, patched
 
 from meshlock.algorithms import direct
 from meshlock.algorithms.recovery.inside import refuse_without_token
-from meshlock.algorithms.recovery.loans import MOST_TAKEN
+from meshlock.algorithms.recovery.keeper import MOST_TAKEN
 from meshlock.algorithms.recovery.messages import Inner
 from meshlock.algorithms.recovery.records import Entry, Fence
 from meshlock.algorithms.registry import find
@@ -77,7 +77,7 @@ def test_a_mistake_is_found_in_some_world(algorithm: str, found: int) -> None:
 
 def test_a_grant_that_counts_twice_is_found_in_some_world() -> None:
     undone = patched("""
-@@ recovery/loans.py
+@@ recovery/keeper.py
 -        taken.append(number)
 """)
     with pytest.raises(Wrong, match=r"fences must grow|not in the ledger|permits in use"):

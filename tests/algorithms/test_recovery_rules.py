@@ -813,7 +813,7 @@ def undone_17() -> list[Make]:
         mutant("lends-without-an-entry"),
         mutant("forgets-the-way"),
         patched("""
-@@ recovery/loans.py
+@@ recovery/keeper.py
 -        taken.append(number)
 """),
         patched("""

@@ -4,5 +4,5 @@ May import: algorithms.
 Must not know: the clock (time is handed in), or how the algorithm inside works.
 
 Read :mod:`.layer` first. :mod:`.member` and :mod:`.proposal` agree on epochs, :mod:`.epoch` serves
-in one with :mod:`.gate`, :mod:`.keeper` and :mod:`.loans`, :mod:`.timers` says when to do what.
+in one with :mod:`.gate` and :mod:`.keeper`, :mod:`.timers` says when to do what.
 """

@@ -16,8 +16,12 @@ from meshlock.algorithms.recovery.freezing import Declared, by_key, special, uno
 from meshlock.algorithms.recovery.gate import GATE_VARIABLES, Gate, frozen_effect, thawed_effect
 from meshlock.algorithms.recovery.holding import Grant, HeldToken
 from meshlock.algorithms.recovery.inside import Inside
-from meshlock.algorithms.recovery.keeper import KEEPER_VARIABLES, TokenKeeper
-from meshlock.algorithms.recovery.loans import LOANS_VARIABLES, Loans
+from meshlock.algorithms.recovery.keeper import (
+    KEEPER_VARIABLES,
+    LOANS_VARIABLES,
+    Loans,
+    TokenKeeper,
+)
 from meshlock.algorithms.recovery.member import PoolMember
 from meshlock.algorithms.recovery.messages import (
     AskLedger,

@@ -36,7 +36,7 @@ checks fences is safe even from clients that do not.
 :mod:`.holding`       grants, and the token with its ledger
 :mod:`.epoch`         the node inside and all that is forgotten with it, of one epoch, with
                       :mod:`.gate` (what may pass), :mod:`.keeper` (the token's way and what comes
-                      back) and :mod:`.loans` (grants to clients of other nodes)
+                      back; grants to clients of other nodes)
 :mod:`.waiting`       clients that wait, whatever epoch it is
 :mod:`.catching_up`   nodes that missed an epoch
 :mod:`.timers`        when to renew, repeat, propose and close; decides nothing about safety

@@ -31,7 +31,7 @@ from time import time
 from typing import TYPE_CHECKING, TypeVar
 
 from meshlock.algorithms.actor import Message
-from meshlock.algorithms.recovery.loans import arrives_until
+from meshlock.algorithms.recovery.keeper import arrives_until
 from meshlock.algorithms.recovery.messages import (
     Accepted,
     AskLedger,
