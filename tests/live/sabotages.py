@@ -270,6 +270,12 @@ def count_all(self: Proposal) -> bool:
     return honest_may_close(self)
 
 
+def renew_by_the_clock(self: timers.Timers) -> None:
+    renewed_at = self.renewed_at
+    honest_observe(self)
+    self.renewed_at = renewed_at
+
+
 def replace_nobody(self: Autopilot, gone_since: dict[int, int], voters: list[int]) -> Change | None:
     return honest_change(self, {}, voters)
 
@@ -286,6 +292,7 @@ def wanted_at_once(
 
 honest_change = Autopilot.change
 honest_may_close = Proposal.may_close
+honest_observe = timers.Timers.observe
 honest_receive_suggest = CatchingUp.receive_suggest
 honest_strike = TokenKeeper.strike
 
@@ -604,6 +611,12 @@ ADAPTERS = [
         "a part of a grant that comes back twice is struck out twice",
         [(TokenKeeper, "strike", strike_by_amount)],
         "algorithms/test_recovery_rules.py::test_the_story_of_the_rule_ends_well",
+    ),
+    Sabotage(
+        "renews-by-the-clock",
+        "a node that adopts an epoch renews its leases when it would have anyway",
+        [(timers.Timers, "observe", renew_by_the_clock)],
+        "live/pools/test_pauses.py::test_a_pause_shorter_than_the_lease_costs_nothing",
     ),
     Sabotage(
         "replaces-nobody",

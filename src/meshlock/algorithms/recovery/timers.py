@@ -195,6 +195,7 @@ class Timers:
                     member.voteless.pop(one.node, None)
             self.seen = member.adopted
             self.adopted_at = now
+            self.renewed_at = now - self.lease  # leases ran on while the epoch was made
             self.minted_at = -1
             self.tries = 0
             if self.wanted is not None and self.change is None:
