@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from laboratory import run
 
-from meshlock.algorithms.sanders import Structure
+from meshlock.algorithms.sanders import InformationStructure
 from meshlock.check.arguments import judged, setup
 from meshlock.check.verdict import Checking
 
@@ -15,7 +15,7 @@ STRUCTURES = ["groups", "ricart-agrawala", "maekawa", "central"]
 @pytest.mark.parametrize("name", STRUCTURES)
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 9, 13, 20])
 def test_any_two_sites_exclude_each_other(name: str, size: int) -> None:
-    structure = Structure(size, name)
+    structure = InformationStructure(size, name)
     for i in range(size):
         assert set(structure.informs[i]) <= set(structure.requests[i])
         assert all(structure.excludes(i, j) for j in range(size) if j != i)
@@ -25,7 +25,7 @@ def test_any_two_sites_exclude_each_other(name: str, size: int) -> None:
 @pytest.mark.parametrize("size", [4, 9, 13])
 def test_without_contention_two_messages_to_ask_and_one_to_tell(name: str, size: int) -> None:
     light = run("sanders", size, "serial", 1000, structure=name)
-    structure = Structure(size, name)
+    structure = InformationStructure(size, name)
     asked = told = 0
     for me, share in enumerate(light.shares):
         asked += share * len(set(structure.requests[me]) - {me})

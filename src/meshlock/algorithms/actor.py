@@ -95,7 +95,7 @@ class Reductions(NamedTuple):
 class Message(Effect):
     """What one node says to another; each kind is a subclass.
 
-    ``receiver`` is given by whoever writes the message, ``sender`` is filled in by
+    ``receiver`` is given by the writer of the message, ``sender`` is filled in by
     :meth:`Actor.send`. The remaining attributes are the message's own: what the constructor
     takes after the receiver.
     """
@@ -107,10 +107,10 @@ class Message(Effect):
     reductions: ClassVar[Reductions] = Reductions()
 
     contents: ClassVar[attrgetter[Frozen]]
-    """Gets what :meth:`freeze` returns; the kind twice, for of one name it would make no tuple."""
+    """Gets what :meth:`freeze` returns; ``attrgetter`` makes a tuple of two names or more only."""
 
     serial: int = 0
-    """Set by whoever carries the message: its place in the line."""
+    """Set by the carrier of the message: its place in the line."""
     urgent: bool = True
     """Else it may wait a little, to go with another to the same receiver."""
 

@@ -25,7 +25,7 @@ later ones to give theirs back (INQUIRE), and a site does so (YIELD) unless it i
 **Parts.** The papers have no client that releases some of its permits and keeps others. Fewer
 permits need a larger quorum: so the site first asks those that are missing in it for what the
 client keeps, and only when they have granted it do all others get the part back (A2). Until then
-the site counts as using all that it had. Whoever asks so is in, and goes before all requests that
+the site counts as using all that it had. A site asking so is in, and goes before all requests that
 are not: its number is negative. It gets what it asks for: sites that are in have no more than k
 together, all that they had counted, and the others yield.
 
@@ -74,7 +74,7 @@ from meshlock.algorithms.maekawa import Member
 
 
 class Request(Message):
-    """The sender wants so many permits, with this number."""
+    """The sender wants this number of permits, with this number."""
 
     def __init__(self, receiver: int, number: int, want: int) -> None:
         super().__init__(receiver)
@@ -91,7 +91,7 @@ class Grant(Message):
 
 
 class Release(Message):
-    """The sender needs so many of its permits no more."""
+    """The sender no longer needs this number of its permits."""
 
     def __init__(self, receiver: int, count: int) -> None:
         super().__init__(receiver)
@@ -111,7 +111,7 @@ Claim = tuple[int, int, int]
 
 
 def left_out(size: int, want: int, permits: int) -> int:
-    """How many sites need not be asked for so many permits."""
+    """How many sites need not be asked for this number of permits."""
     return (size - 1) // (permits + 2 - want)
 
 

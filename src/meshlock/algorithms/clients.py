@@ -10,7 +10,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 
 PATIENCE = 16
-"""So many places in the queue is one step of priority worth."""
+"""Places in the queue that one step of priority is worth."""
 
 Place = tuple[int, int, int]
 """Rank, arrival, client."""
@@ -20,7 +20,7 @@ class ClientQueue:
     """Who gives up stays in the heap until it is at its top, or until half of it has given up."""
 
     def __init__(self, unit: int = 1) -> None:
-        self.unit = unit  # a step of priority has so many
+        self.unit = unit  # places in a step of priority
         self.heap: list[Place] = []
         self.places: dict[int, Place] = {}  # of those that queue still
         self.arrivals = 0

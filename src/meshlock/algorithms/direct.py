@@ -8,7 +8,7 @@ that travels with the token Suzuki and Kasami's (ACM TOCS 3(4), 1985).
 nobody starves.
 
 **Idea.** Every move of the token has a number, its *hop*. Who passes the token on remembers to
-whom and with which hop; that is where it sends what is meant for the holder. Whoever gets such a
+whom and with which hop; that is where it sends what is meant for the holder. A node given such a
 message without having the token sends it on along its own pointer, which is of a later hop: so
 every message comes closer to the token with each step and none goes in a circle. If the
 message knows of a later hop than its receiver, then that token is on its way to the receiver:
@@ -27,9 +27,9 @@ and its remainder by the number of lines is the line; in a line a newer entry ta
 older one whichever comes first, and one that wants nothing withdraws.
 
 **Assumptions.** Everybody can send to everybody, over several links if need be; messages
-arrive, in **any order**; no node crashes. Inside recovery nodes may come and go: whoever comes late
-is told where the token is and numbers its requests above those of a former life, whoever is gone
-is struck out of the queue, and whoever waits asks again.
+arrive, in **any order**; no node crashes. Inside recovery nodes may come and go: a node that
+comes late is told where the token is and numbers its requests above those of a former life, a node
+that is gone is struck out of the queue, and a node that waits asks again.
 
 **Ageing.** *stamped*: a request ranks by priority * patience - (grants made when the token first
 heard of it), so every ``patience`` grants that it has waited since count for one step of priority.
@@ -64,7 +64,7 @@ from meshlock.algorithms.ranked import FRESH, SETTLED, Entry, Met, Ranked
 from meshlock.algorithms.steps import units
 
 LINES = 8
-"""So many clients of a node are in the queue at most, the most urgent ones."""
+"""Clients of a node that are in the queue at most, the most urgent ones."""
 
 REST = 61
 """Grants. A prime, so that it is not always the turn of the same node when the token moves on."""
@@ -113,7 +113,7 @@ class Request(Message):
 
 
 class Token(Message):
-    """TOKEN: so many permits are free, and these wait, the first in rank first."""
+    """TOKEN: how many permits are free, and who waits, the first in rank first."""
 
     def __init__(
         self, receiver: int, hop: int, free: int, grants: int, queue: tuple[Asked, ...]
@@ -132,7 +132,7 @@ class Token(Message):
 
 
 class Grant(Message):
-    """GRANT: so many permits, for the receiver's request of that number; the ``grants``-th grant,
+    """GRANT: permits, for the receiver's request of that number; the ``grants``-th grant,
     made where the token came to with that ``hop``."""
 
     def __init__(self, receiver: int, number: int, count: int, grants: int, hop: int) -> None:
@@ -150,7 +150,7 @@ class Grant(Message):
 
 
 class Release(Message):
-    """RELEASE: so many permits back to the token; ``hop``: of the pointer that it followed."""
+    """RELEASE: permits come back to the token; ``hop``: of the pointer that it followed."""
 
     def __init__(self, receiver: int, count: int, hop: int) -> None:
         super().__init__(receiver)
@@ -192,7 +192,7 @@ class DirectNode(OpenActor):
         self.ahead: list[Ahead] = []  # without: came ahead of it
         self.own = Ranked()  # clients that wait here
         # in each line: the number of our latest request, under which it was asked for first, and
-        # for whom it is; whoever comes late begins above all numbers of a former life
+        # for whom it is; a node that comes late begins above all numbers of a former life
         base = max(hop, number >> LATER) + 1 << LATER
         self.numbers = [base + (line - base) % self.lines for line in range(self.lines)]
         self.since = self.numbers[:]

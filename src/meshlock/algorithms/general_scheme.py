@@ -3,7 +3,7 @@
 Helary, Mostefaoui and Raynal, *A general scheme for token and tree based distributed
 mutual exclusion algorithms*, INRIA RR-1692, 1992.
 
-**Problem.** One permit; whoever has the token may enter. Nodes form a rooted tree by
+**Problem.** One permit; the holder of the token may enter. Nodes form a rooted tree by
 their ``father`` variables, and a request climbs towards the root.
 
 **Idea.** A node that receives ``request(j)`` while it does not have the token may do

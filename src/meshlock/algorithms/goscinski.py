@@ -3,18 +3,18 @@
 Goscinski, *Two algorithms for mutual exclusion in real-time distributed computer systems*, Journal
 of Parallel and Distributed Computing 9(1), 1990: the second of the two, the one with a token.
 
-**Problem.** One permit; whoever has the token may enter. Of those who wait, the one with the
+**Problem.** One permit; the holder of the token may enter. Of those who wait, the one with the
 highest priority goes next.
 
 **Idea.** Suzuki and Kasami's broadcast with a sorted queue. A site without the token sends a
 REQUEST with its priority to all others. The token carries the queue of those who wait, in order of
-priority and, in ties, of arrival. A site that leaves puts into the queue whoever asked while it
+priority and, in ties, of arrival. A site that leaves queues the sites that asked while it
 had the token, each at its place, and passes the token to the front. As there, requests are numbered
 and the token knows the number of each site's last one that was served, so that a REQUEST that
 comes late is known for what it is.
 
 **Assumptions.** A complete graph; reliable channels, **not** FIFO; no crash; a client leaves in
-finite time. Whoever has a low priority may starve: that is what priorities are for.
+finite time. A site of low priority may starve: that is what priorities are for.
 
 ======================  ======================  ==========================================
 paper                   here                    meaning

@@ -13,7 +13,7 @@ is to be served first and everybody in the end.
 that ends in its own number, and links point from high to low, so that they form a graph
 without cycles whose only sink is the holder of the token. A request goes to the lowest
 neighbour, which puts it into its queue by priority and asks in its own name; a token
-comes back along the queues. Whoever receives the token goes below the giver. A node that
+comes back along the queues. A node that receives it goes below the giver. A node that
 has lost its last way down rises (partial reversal) and asks anew. When a more urgent
 request comes behind one already forwarded, an UPDATE follows it. Permits that come back
 while the token is elsewhere go down as RELEASE.

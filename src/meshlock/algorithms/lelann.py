@@ -1,8 +1,8 @@
-"""Le Lann's token ring: the token goes round, and whoever wants to enter waits for it.
+"""Le Lann's token ring: the token goes round, and a site that wants to enter waits for it.
 
 Le Lann, *Distributed systems: towards a formal approach*, IFIP Congress 1977.
 
-**Problem.** One permit; whoever has the token may enter. Nobody wants to keep track of
+**Problem.** One permit; the holder of the token may enter. Nobody wants to keep track of
 anybody else.
 
 **Idea.** The sites form a ring: 0, 1, 2 and so on, and back to 0. A site that has the token

@@ -3,13 +3,13 @@
 Mueller, *Prioritized token-based mutual exclusion for distributed systems*, WPDRTS 1997 and IPPS
 1998.
 
-**Problem.** One permit; whoever has the token may enter. Of those who wait, the one with the
+**Problem.** One permit; the holder of the token may enter. Of those who wait, the one with the
 highest priority goes next, for as few messages as without priorities.
 
 **Idea.** Naimi and Trehel's tree of fathers, with sorted queues in place of next pointers. A
 request climbs the tree; an idle site on its way makes the requester its father. Where it meets a
 site that waits and is at least as urgent, it stays in the queue of that site, which will have the
-token first. The site with the token queues all that reaches it. Whoever leaves sends the token to
+token first. The site with the token queues all that reaches it. A leaving site sends the token to
 the first of its queue, and the rest of the queue with it, to be merged with the queue there.
 
 A request that meets a *less* urgent site that waits must not stay, and cannot go on along the tree,
@@ -17,7 +17,7 @@ for the sites on that site's way point back to it by now. It goes after the toke
 token has a number, its *hop*, and each site knows where the token went when it last had it (M1).
 
 **Assumptions.** Any site can send to any other; reliable channels, **not** FIFO; no crash; a client
-leaves in finite time. Whoever has a low priority may starve.
+leaves in finite time. A site of low priority may starve.
 
 ======================  ======================  ==========================================
 paper                   here                    meaning

@@ -4,7 +4,7 @@ Naimi and Trehel, *An improvement of the log(n) distributed algorithm for mutual
 1987; with Arnold, *A log(N) distributed mutual exclusion algorithm based on path reversal*,
 Journal of Parallel and Distributed Computing 34(1), 1996.
 
-**Problem.** One permit; whoever has the token may enter.
+**Problem.** One permit; the holder of the token may enter.
 
 **Idea.** Two structures. A tree of *fathers*, whose root asked last: a request climbs it, and every
 site on the way makes the requester its father, for that will be the last to have asked. And a

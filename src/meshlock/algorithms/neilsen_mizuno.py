@@ -2,7 +2,7 @@
 
 Neilsen and Mizuno, *A DAG based algorithm for distributed mutual exclusion*, ICDCS 1991.
 
-**Problem.** One permit; whoever has the token may enter. Raymond's token climbs the tree
+**Problem.** One permit; the holder of the token may enter. Raymond's token climbs the tree
 link by link; here it does not.
 
 **Idea.** The sites form a tree, and each points along one of its edges towards the *sink*,

@@ -9,7 +9,7 @@ Raynal, *A distributed solution to the k-out of-M resources allocation problem*,
 REQUEST to all, assumes that each of them uses all M, and enters when what they are known to use
 leaves k over. A site that does not want any answers NOT_USED(M). One that waits or is in with an
 earlier request (lower number first, then lower site) for h uses no more than h: it answers
-NOT_USED(M - h) at once and NOT_USED(h) when it leaves. So whoever is in has counted all who asked
+NOT_USED(M - h) at once and NOT_USED(h) when it leaves. So a site inside has counted all who asked
 before it, and the last of them has counted all. With M = 1 that is Ricart and Agrawala, message by
 message.
 
@@ -63,7 +63,7 @@ class Request(Message):
 
 
 class NotUsed(Message):
-    """NOT_USED(count): so many permits fewer than you thought may be in use by the sender."""
+    """NOT_USED(count): this number fewer than you thought may be in use by the sender."""
 
     kind: ClassVar[str] = "NOT_USED"
 

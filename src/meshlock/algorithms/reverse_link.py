@@ -3,16 +3,16 @@
 Walter, Welch and Vaidya, *A mutual exclusion algorithm for ad hoc mobile networks*,
 Wireless Networks 7, 2001. It is the base on which Jiang builds.
 
-**Problem.** One permit; whoever has the token may enter, in the order in which requests
+**Problem.** One permit; the holder of the token may enter, in the order in which requests
 reach the token. Links may form and fail meanwhile.
 
 **Idea.** Every node has a height, a triple that ends in its own number, so heights are
 never equal and links, pointing from high to low, form a graph without cycles. The holder
 of the token is the only sink. A node that wants the token, for itself or for a neighbour,
 asks its lowest neighbour, once; it queues who asked it. The token travels back along the
-queues, and whoever receives it goes below the giver, which turns the links around. A node
+queues, and its receiver goes below the giver, which turns the links around. A node
 that finds itself without a lower neighbour rises above its lowest one (partial reversal of
-Gafni and Bertsekas). Whoever sees the link to the node it asked turn or fail asks anew.
+Gafni and Bertsekas). A node asks anew when the link to the node it asked turns or fails.
 
 **Assumptions.** Links are two-way and FIFO, both ends notice when they form and fail;
 what is on a failing link still arrives, or a TOKEN comes back; no crash. One client per

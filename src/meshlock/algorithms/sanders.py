@@ -81,7 +81,7 @@ from meshlock.algorithms.maekawa import (
 Sites = tuple[int, ...]
 
 
-class Structure:
+class InformationStructure:
     """R(i) and I(i) of every site."""
 
     def __init__(self, size: int, name: str) -> None:
@@ -129,7 +129,9 @@ class SandersNode(MaekawaNode):
 
     no_state: ClassVar = ("quorum", "own", "informs")
 
-    def __init__(self, me: int, out: list[Effect], size: int, structure: Structure) -> None:
+    def __init__(
+        self, me: int, out: list[Effect], size: int, structure: InformationStructure
+    ) -> None:
         super().__init__(me, out, size)
         self.quorum = structure.requests[me]
         self.informs = structure.informs
@@ -164,7 +166,7 @@ class SandersNode(MaekawaNode):
 
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
-    structure = Structure(network.size, options["structure"])
+    structure = InformationStructure(network.size, options["structure"])
     return [SandersNode(me, out, network.size, structure) for me in range(network.size)]
 
 

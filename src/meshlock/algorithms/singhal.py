@@ -3,7 +3,7 @@
 Singhal, *A heuristically-aided algorithm for mutual exclusion in distributed systems*,
 IEEE Transactions on Computers 38(5), 1989.
 
-**Problem.** One permit; whoever has the token may enter. Asking everybody, as Suzuki
+**Problem.** One permit; the holder of the token may enter. Asking everybody, as Suzuki
 and Kasami do, costs N messages per entry even when nobody competes.
 
 **Idea.** Each site keeps a guess of what every other site is doing, and asks just those

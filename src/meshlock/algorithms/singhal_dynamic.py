@@ -34,7 +34,7 @@ sent once more and when it is compared, is the one with which it was made, not t
 goes on meanwhile.
 
 **Cost.** Two messages for each site in R: 2(N - 1) at the most. One request at a time, asked
-uniformly by N sites: exactly N - 1 on average, for of two sites the one that was not in last has
+uniformly by N sites: exactly N - 1 on average, since of two sites the one that was not in last has
 the other in its R. Synchronisation delay one message delay T; wait at light load 2T(1 - 1/N).
 """
 

@@ -3,7 +3,7 @@
 Suzuki and Kasami, *A distributed mutual exclusion algorithm*, ACM Transactions on
 Computer Systems 3(4), 1985.
 
-**Problem.** One permit; whoever has the token may enter.
+**Problem.** One permit; the holder of the token may enter.
 
 **Idea.** A site without the token sends a numbered REQUEST to all others. The token
 carries the number of each site's last request that was served, and a queue of sites

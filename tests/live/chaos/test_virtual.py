@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from whole import WHOLE
+
 LIVE = Path(__file__).parents[1]
 PROGRAM = """
 import sys
@@ -34,13 +36,14 @@ def log(folder: Path, seed: int, seconds: float) -> list[tuple[float, str]]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_quarter_of_an_hour_of_chaos_in_seconds(tmp_path: Path, seed: int) -> None:
-    done = log(tmp_path, seed, 1000.0)
+def test_minutes_of_chaos_in_seconds(tmp_path: Path, seed: int) -> None:
+    seconds = 1000.0 if WHOLE else 400.0
+    done = log(tmp_path, seed, seconds)
     counts = {what: sum(one[1] == what for one in done) for what in ("enter", "kill", "lost")}
-    assert counts["enter"] > 200 and counts["kill"] > 10
+    assert counts["enter"] > seconds / 5 and counts["kill"] > seconds / 100
 
 
 def test_one_seed_is_one_run(tmp_path: Path) -> None:
-    once, again = (log(tmp_path / name, 7, 100.0) for name in ("once", "again"))
+    once, again = (log(tmp_path / name, 7, 60.0) for name in ("once", "again"))
     assert once == again
-    assert once != log(tmp_path / "other", 8, 100.0)
+    assert once != log(tmp_path / "other", 8, 60.0)

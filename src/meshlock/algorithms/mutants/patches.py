@@ -146,7 +146,7 @@ class Remade:
             self.anew |= defined(*[one.part for one in found])
 
     def run(self, mutant: str, imported: dict[str, object], parts: list[ast.stmt]) -> None:
-        """Into a module that has all else of the real one. Whoever shows lines finds its text."""
+        """Into a module that has all else of the real one. A debugger finds its text."""
         real = self.module
         title = mutant.replace("/", ":")
         text = self.text or text_of(real.__name__)

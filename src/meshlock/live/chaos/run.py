@@ -349,7 +349,7 @@ class Chaos:
         cluster.say(cluster.slots, AT_EASE)
 
     def slots_at(self, name: str) -> list[ClientSlot]:
-        """The clients of this node that nothing else has befallen."""
+        """The clients of this node to which nothing else has happened."""
         return [
             slot
             for slot in self.cluster.slots

@@ -1,4 +1,4 @@
-// Try it yourself: whoever sits here asks, delivers, cuts and moves; the server's nodes answer.
+// Try it yourself: the reader asks, delivers, cuts and moves; the server's nodes answer.
 
 import { redraw } from "./redraw.js";
 import { post } from "./run.js";

@@ -51,7 +51,7 @@ export class Page {
 
   // -- what is shown ------------------------------------------------------------------
 
-  // Whoever drives the run at hand, if it is one to be driven.
+  // The driver of the run at hand, if it can be driven.
   get driving() {
     return this.run?.about.driven ? this.driver : null;
   }
@@ -290,7 +290,7 @@ export class Page {
     }
   }
 
-  // Where the run is after so many seconds, if its own time goes evenly: as fast as by steps on average.
+  // Where the run is after these seconds, if its own time goes evenly: as fast as by steps on average.
   later(passed) {
     const { run } = this;
     const until = this.stage.time(this.position) + (passed * this.speed * run.about.time) / Math.max(run.steps, 1);

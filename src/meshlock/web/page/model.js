@@ -94,7 +94,7 @@ export class Snapshot {
     return sum;
   }
 
-  // Whoever waits, the most urgent first.
+  // The clients that wait, the most urgent first.
   queue() {
     return [...this.clients.entries()]
       .filter(([, client]) => client.entered < 0)

@@ -1,4 +1,4 @@
-// Draw a place anew by changing what is there. Whoever is on a button stays there, and a click counts even if
+// Draw a place anew by changing what is there. The focus stays on its button, and a click counts even if
 // its place was drawn anew between the press and the release.
 
 // Elements with an id or a data-key are known by it; the others by their place among those without.
