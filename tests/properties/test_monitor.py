@@ -6,13 +6,13 @@ import pytest
 
 from meshlock.properties.leases import LeaseMonitor, numbered
 from meshlock.properties.monitor import Monitor
-from meshlock.properties.promises import Promised
+from meshlock.properties.promises import PromisedOrder
 
 
 @pytest.mark.parametrize("priorities", [2, 1_000_000])
 def test_the_next_entry_is_due_to_the_highest_that_waits(priorities):
     chance, waiting = Random(priorities), []
-    monitor = Monitor(1, Promised(True, True, 0.0))
+    monitor = Monitor(1, PromisedOrder(True, True, 0.0))
     for _ in range(5_000):
         deed = chance.random()
         if deed < 0.5 or not waiting:
@@ -33,7 +33,7 @@ def test_the_next_entry_is_due_to_the_highest_that_waits(priorities):
 
 
 def test_a_lower_one_that_goes_first_is_reported():
-    monitor = Monitor(1, Promised(True, True, 0.0))
+    monitor = Monitor(1, PromisedOrder(True, True, 0.0))
     low = monitor.asks(0, 1)
     monitor.asks(0, 2)
     monitor.quiet()
@@ -46,7 +46,7 @@ def test_a_lower_one_that_goes_first_is_reported():
 )
 def test_permits_that_are_sent_must_be_for_the_highest_that_waits(there, violated):
     """Or for somebody at its node; whoever enters with them later is not judged once more."""
-    monitor = Monitor(2, Promised(True, True, 0.0))
+    monitor = Monitor(2, PromisedOrder(True, True, 0.0))
     asked = {priority: monitor.asks(1 if priority in there else 0, priority) for priority in (1, 2)}
     monitor.quiet()
     monitor.lends(3.0, 1, [asked[priority] for priority in there])
@@ -65,7 +65,7 @@ def test_permits_that_are_sent_must_be_for_the_highest_that_waits(there, violate
     ],
 )
 def test_of_several_grants_in_one_step_all_are_judged(grants, violated):
-    monitor = Monitor(9, Promised(True, True, 0.0))
+    monitor = Monitor(9, PromisedOrder(True, True, 0.0))
     asked = {p: monitor.asks(node, p) for p, node in ((9, 1), (8, 1), (3, 0), (2, 2))}
     monitor.quiet()
     for what, number in grants:
@@ -92,7 +92,7 @@ def test_a_grant_that_is_sent_is_made_then_and_used_once():
 
 @pytest.mark.parametrize("waited", [True, False])
 def test_only_grants_since_it_asked_make_a_request_older(waited):
-    monitor = Monitor(1, Promised(True, True, 0.01, stamped=True))
+    monitor = Monitor(1, PromisedOrder(True, True, 0.01, stamped=True))
     low = monitor.asks(0, 1) if waited else None
     for _ in range(1_000):
         monitor.enters(1.0, 0, 1, monitor.asks(0, 5))
@@ -110,7 +110,7 @@ def test_one_that_is_lower_by_a_step_is_judged_exactly(patience):
     """In whole numbers: a third cannot be written as a float."""
     for made in range(patience * 5, patience * 5 + 30):
         for priority in (2, 3, 4):
-            monitor = Monitor(1, Promised(True, True, 1 / patience, stamped=True))
+            monitor = Monitor(1, PromisedOrder(True, True, 1 / patience, stamped=True))
             monitor.grants = made
             monitor.asks(0, 4)
             asked = monitor.asks(0, priority)

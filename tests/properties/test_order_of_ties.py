@@ -10,7 +10,7 @@ from meshlock.algorithms import registry
 from meshlock.algorithms.actor import Actor
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.properties.monitor import Monitor
-from meshlock.properties.promises import ALL_KNOWN, FIRST_KNOWN, Promised, promises
+from meshlock.properties.promises import ALL_KNOWN, FIRST_KNOWN, PromisedOrder, promises
 from meshlock.simulate.player import play
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import Trace
@@ -22,7 +22,7 @@ FCFS = ["naimi-trehel-original", "neilsen-mizuno", "lamport", "ricart-agrawala"]
 
 def watching(ties, permits=1, patience=0):
     ageing = 1 / patience if patience else 0.0
-    return Monitor(permits, Promised(True, True, ageing, stamped=patience > 0, ties=ties))
+    return Monitor(permits, PromisedOrder(True, True, ageing, stamped=patience > 0, ties=ties))
 
 
 def asks(monitor, node, priority=0):

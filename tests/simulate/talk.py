@@ -6,7 +6,7 @@ from random import Random
 from typing import ClassVar
 
 from meshlock.algorithms.actor import Actor, Algorithm, Assumptions, Effect, Message, Network
-from meshlock.properties.promises import Promised
+from meshlock.properties.promises import PromisedOrder
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.links.at_once import AtOnce
@@ -130,7 +130,7 @@ class Play:
         else:
             self.run = AtOnce(setup, failures == "return")
         if trace is not None:
-            promised = Promised(ordered=False, balanced=True, ageing=0.0)
+            promised = PromisedOrder(ordered=False, balanced=True, ageing=0.0)
             links = list(graph.links())
             about = TraceSetup(
                 source="test",

@@ -11,7 +11,7 @@ from typing import Final
 
 from meshlock.check.setup import SetUp
 from meshlock.check.standings import Standings
-from meshlock.properties.promises import NO_TIES, Promised
+from meshlock.properties.promises import NO_TIES, PromisedOrder
 from meshlock.properties.remembered import Memory, Remembering
 
 TIES: Final = "ties"
@@ -29,7 +29,7 @@ grants in order, as clients or -1 - the node that permits are sent to; does the 
 
 
 class Ties:
-    def __init__(self, setup: SetUp, promised: Promised, standings: Standings) -> None:
+    def __init__(self, setup: SetUp, promised: PromisedOrder, standings: Standings) -> None:
         self.permits = setup.permits
         self.promised = promised
         self.standings = standings
@@ -72,7 +72,9 @@ class Ties:
         return self.memories.setdefault(after, after), monitor.violated.get("order", "")
 
 
-def ties(setup: SetUp, promised: Promised, standings: Standings, judged: set[str]) -> Ties | None:
+def ties(
+    setup: SetUp, promised: PromisedOrder, standings: Standings, judged: set[str]
+) -> Ties | None:
     """How ties are judged; None: not."""
     if TIES not in judged or promised.ties == NO_TIES:
         return None

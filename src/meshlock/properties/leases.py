@@ -27,7 +27,7 @@ from __future__ import annotations
 from meshlock.properties import sentences
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.overtaking import Fence
-from meshlock.properties.promises import Promised
+from meshlock.properties.promises import PromisedOrder
 
 NAMES = ("safety", "leases", "slots", "order", "fences", "one-token", "conservation", "served")
 
@@ -65,7 +65,7 @@ class LeaseMonitor(Monitor):
     judged?"""
 
     def __init__(self, permits: int, slack: float = 0.0, orderly: bool = False) -> None:
-        super().__init__(permits, Promised(ordered=False, balanced=False, ageing=0.0))
+        super().__init__(permits, PromisedOrder(ordered=False, balanced=False, ageing=0.0))
         self.slack = slack
         self.orderly = orderly
         self.raised_client: int | None = None  # by the step at hand

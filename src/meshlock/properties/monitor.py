@@ -20,7 +20,7 @@ judged here and nowhere else.
   older one of its node.
 - **order**, first come, first served: the next grant must not go to a request that was made after
   another of the same or a higher priority was *known* at a quiet moment. What is known depends on
-  the algorithm, see :attr:`.Promised.ties`. Where a node knows only the first request of each
+  the algorithm, see :attr:`.PromisedOrder.ties`. Where a node knows only the first request of each
   neighbour, clients of one node with one priority are served in turn whatever is in flight.
 - **order**, raised: a step that makes one request more urgent lets no other one in.
 - **neighbours**: messages go to nodes that are linked: on a network that changes, and in a trace
@@ -35,7 +35,7 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
 from meshlock.properties import sentences
-from meshlock.properties.promises import ALL_KNOWN, FIRST_KNOWN, NO_TIES, Promised
+from meshlock.properties.promises import ALL_KNOWN, FIRST_KNOWN, NO_TIES, PromisedOrder
 
 NAMES = ("safety", "one-token", "conservation", "order", "neighbours", "served")
 
@@ -60,7 +60,7 @@ class Rival:
 
 
 class Monitor:
-    def __init__(self, permits: int, promised: Promised) -> None:
+    def __init__(self, permits: int, promised: PromisedOrder) -> None:
         self.permits = permits
         self.ordered = promised.ordered
         self.ties = promised.ties

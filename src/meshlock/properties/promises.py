@@ -36,7 +36,7 @@ TIES: Final = {
 In the others the token may take a neighbour's request first, or those along its way."""
 
 
-class Promised:
+class PromisedOrder:
     def __init__(
         self,
         ordered: bool,
@@ -66,7 +66,7 @@ class Promised:
         }
 
 
-def promises(algorithm: Algorithm, options: dict[str, str], leased: bool = False) -> Promised:
+def promises(algorithm: Algorithm, options: dict[str, str], leased: bool = False) -> PromisedOrder:
     """What this algorithm promises with these options, which are settled.
 
     ``leased``: under the recovery layer, where crashes take requests and tokens with them: what is
@@ -74,7 +74,7 @@ def promises(algorithm: Algorithm, options: dict[str, str], leased: bool = False
     """
     backfill = options.get("backfill", "off") == "on"  # lets small requests pass large ones
     ageing = options.get("ageing", "none")
-    return Promised(
+    return PromisedOrder(
         algorithm.serves.priorities and not backfill and not leased,
         algorithm.serves.token and not leased,
         1.0 / int(options["patience"]) if ageing != "none" else 0.0,
@@ -110,9 +110,9 @@ def overtaking(
     return Overtaking(slack)
 
 
-def written(setup: dict[str, Any]) -> Promised:
+def written(setup: dict[str, Any]) -> PromisedOrder:
     """What the run of a trace with this set-up promised."""
-    return Promised(
+    return PromisedOrder(
         bool(setup.get("ordered")),
         bool(setup.get("balanced")),
         float(setup.get("ageing", 0.0)),

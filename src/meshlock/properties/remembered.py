@@ -11,7 +11,7 @@ from collections import deque
 from typing import Final, NamedTuple
 
 from meshlock.properties.monitor import Known, Monitor, Rival
-from meshlock.properties.promises import ALL_KNOWN, FIRST_KNOWN, Promised
+from meshlock.properties.promises import ALL_KNOWN, FIRST_KNOWN, PromisedOrder
 
 AGELESS: Final = 0
 
@@ -48,7 +48,9 @@ NOTHING: Final = Memory()
 
 
 class Remembering(Monitor):
-    def __init__(self, permits: int, promised: Promised, memory: Memory, connected: bool) -> None:
+    def __init__(
+        self, permits: int, promised: PromisedOrder, memory: Memory, connected: bool
+    ) -> None:
         """As :meth:`memory` was at the end of a step."""
         super().__init__(permits, promised)
         self.rivals: dict[int, Rival] = {}  # by client

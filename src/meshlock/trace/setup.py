@@ -8,7 +8,7 @@ from typing import Any
 
 from meshlock import __version__
 from meshlock.algorithms.actor import NIL
-from meshlock.properties.promises import Promised
+from meshlock.properties.promises import PromisedOrder
 
 FORMAT = 1
 
@@ -24,7 +24,7 @@ class TraceSetup:
     algorithm: str
     options: dict[str, str]
     seed: int | None = None
-    promised: Promised
+    promised: PromisedOrder
     settings: Mapping[str, str | int] | None = None
     fifo: bool | None = None
     tree: list[int] | None = None
@@ -44,7 +44,7 @@ class TraceSetup:
         line: dict[str, Any] = {"meshlock": "trace", "format": FORMAT}
         for field in fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, Promised):
+            if isinstance(value, PromisedOrder):
                 line.update(value.line())
             elif value is not None:
                 line[field.name] = value
