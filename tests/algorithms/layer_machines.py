@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from meshlock.algorithms.actor import Effect, Enter, Lost, Message, Save
+from meshlock.algorithms.actor import WAKE, Effect, Enter, Lost, Message, Save
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Conflict, Hello, Inner, content
-from meshlock.algorithms.recovery.records import Durable, Epoch, Fence, fence_number
+from meshlock.algorithms.recovery.records import Durable, Epoch, Fence, Life, fence_number
 from meshlock.algorithms.recovery.terms import Terms
 from meshlock.algorithms.registry import find, settle
 
@@ -94,7 +94,7 @@ class Machines:
         self.boots[me] += 1
         self.down_since.pop(me, None)
         self.nodes[me] = self.make(me, self.out, terms or self.terms)
-        self.at(me).restart(self.boots[me], self.disk[me])
+        self.at(me).start(Life(self.boots[me], self.disk[me]))
         self.nodes[me].timers.second = 1000
         self.carry(me)
         for other in sorted(self.nodes):
@@ -184,8 +184,8 @@ class Machines:
 
     def at(self, me: int) -> Layer:
         node = self.nodes[me]
-        node.now = self.now
-        node.unreachable = self.unreachable(me)
+        node.tell_time(self.now)
+        node.cannot_reach(self.unreachable(me))
         return node
 
     def carry(self, me: int) -> None:
@@ -260,7 +260,7 @@ class Machines:
             self.now += POLL
             self.notice()
             for me in sorted(self.nodes):
-                self.at(me).wake((7 * me + self.now // POLL) % 10 / 10)
+                self.at(me).timer(WAKE, (7 * me + self.now // POLL) % 10 / 10)
                 self.carry(me)
 
     def run_until_usable(self) -> int:

@@ -11,14 +11,14 @@ from meshlock.check.words import copy
 
 class Twin:
     def __init__(self, make: type[Layer], node: Layer) -> None:
-        self.base = node.now
+        self.base = node.member.now
         self.out: list[Effect] = []
         self.node = make(node.me, self.out, node.terms)
         state = node.freeze()
         self.node.thaw(state)
         assert self.node.freeze() == state
         assert hash(state) is not None
-        self.node.unreachable = set(node.unreachable)
+        self.node.cannot_reach(set(node.member.unreachable))
         held, copied = node.member.holding.token, self.node.member.holding.token
         if held is not None and copied is not None and held.until != NEVER:
             copied.until = held.until - self.base or -1

@@ -13,13 +13,7 @@ from collections import deque
 from layer_disk import SlowDisk
 from layer_twin import Twin
 
-from meshlock.algorithms.actor import (
-    Algorithm,
-    Effect,
-    Enter,
-    Lost,
-    Message,
-)
+from meshlock.algorithms.actor import WAKE, Algorithm, Effect, Enter, Lost, Message
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Conflict, Hello, Inner, content
 from meshlock.algorithms.recovery.proposal import changed_members
@@ -29,6 +23,7 @@ from meshlock.algorithms.recovery.records import (
     Change,
     Entry,
     Epoch,
+    Life,
     fence_number,
     majority,
 )
@@ -272,10 +267,8 @@ class World:
         self.disks[i].kept = kept
         self.up[i] = True
         self.parts.clear()
-        if self.terms.rules is not None and i == 0 and not self.made:
-            self.ready(i).found(self.boots[i], floor)
-        else:
-            self.ready(i).restart(self.boots[i], kept, floor)
+        founds = self.terms.rules is not None and i == 0 and not self.made
+        self.ready(i).start(Life(self.boots[i], None if founds else kept, floor, founds, founds))
         self.done(i)
         self.wake_due[i] = self.now
         for j in range(self.size):
@@ -353,10 +346,10 @@ class World:
 
     def ready(self, i: int) -> Layer:
         node = self.nodes[i]
-        node.now = self.clocks[i].at(self.now)
+        node.tell_time(self.clocks[i].at(self.now))
         if self.blind == 0 or self.random.random() >= self.blind:
             part = self.part(i)
-            node.unreachable = {j for j in range(self.size) if j not in part}
+            node.cannot_reach({j for j in range(self.size) if j not in part})
         choices = node.choices()
         self.choice = self.random.randrange(choices) if choices > 1 else 0
         node.choose(self.choice)
@@ -472,8 +465,8 @@ class World:
             node.repeat()
             twin.node.repeat()
         self.compare(node, twin)
-        node.wake(self.random.random())
-        self.wake_due[i] = max(self.now + 1, self.clocks[i].when(node.wake_at()))
+        node.timer(WAKE, self.random.random())
+        self.wake_due[i] = max(self.now + 1, self.clocks[i].when(node.timer_at()))
         self.done(i)
 
     # -- effects ----------------------------------------------------------------------------------
@@ -489,7 +482,7 @@ class World:
                 self.grant(i, effect)
         for effect in self.disks[i].pass_on(effects, self.now):
             self.carry_out(i, effect, self.now)
-        due = max(self.now + 1, self.clocks[i].when(self.nodes[i].wake_at()))
+        due = max(self.now + 1, self.clocks[i].when(self.nodes[i].timer_at()))
         self.wake_due[i] = min(self.wake_due[i], due)
         for grant in self.nodes[i].member.grants.values():
             if grant.client in self.held:
@@ -659,7 +652,7 @@ class World:
         found: list[int] = []
         for i in range(self.size):
             node = self.nodes[i]
-            node.now = self.clocks[i].at(self.now)
+            node.tell_time(self.clocks[i].at(self.now))
             if self.up[i] and node.member.usable():
                 found.append(i)
         return found

@@ -297,9 +297,9 @@ def test_it_would_if_members_did_not_know_that_they_are() -> None:
 
 MAKES_IT_AGAIN = """
 @@ recovery/layer.py
-         self.member.restart(boot, kept, floor)
-+        if boot > 1 and kept is None and self.me == 0:
-+            self.found(1, floor)
+         member.start(life)
++        if life.boot > 1 and life.kept is None and self.me == 0:
++            self.start(life._replace(boot=1, alone=True, founds=True))
 """
 """Without a disk it takes its pool for new."""
 

@@ -59,21 +59,21 @@ def test_who_has_nothing_to_do_may_sleep_until_a_lease_has_to_be_renewed(inside:
     (holder,) = machines.holders()
     for me in range(3):
         node = machines.at(me)
-        assert node.now < node.timers.rests_until() <= node.now + LEASE // 3
+        assert node.member.now < node.timers.rests_until() <= node.member.now + LEASE // 3
     node = machines.at(holder)
     assert (
         node.member.holding.token is not None
         and node.timers.rests_until() <= node.member.holding.token.until - 2 * LEASE // 3
     )
     machines.ask(holder)  # something is going on
-    assert node.timers.rests_until() == node.now
+    assert node.timers.rests_until() == node.member.now
     machines.leave(holder)
-    assert node.timers.rests_until() > node.now
-    node.unreachable = {(holder + 1) % 3}
-    assert node.timers.rests_until() == node.now
-    node.unreachable = set()
+    assert node.timers.rests_until() > node.member.now
+    node.cannot_reach({(holder + 1) % 3})
+    assert node.timers.rests_until() == node.member.now
+    node.cannot_reach(set())
     node.timers.change = Change(permits=5)
-    assert node.timers.rests_until() == node.now
+    assert node.timers.rests_until() == node.member.now
 
 
 @inside

@@ -30,7 +30,7 @@ from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.member import PoolMember
 from meshlock.algorithms.recovery.messages import Renew, Suggest
 from meshlock.algorithms.recovery.proposal import Proposal
-from meshlock.algorithms.recovery.records import NEVER, NO_EPOCH, Change, Durable, Part
+from meshlock.algorithms.recovery.records import NEVER, NO_EPOCH, Change, Life, Part
 from meshlock.live.interfaces import http, sessions
 from meshlock.live.interfaces.node import Node
 from meshlock.live.links.frames import Carry
@@ -325,9 +325,9 @@ WAIT_OUT_HALF = """
 """
 
 
-def speak_at_once(self: PoolMember, boot: int, kept: Durable | None, floor: int) -> None:
-    honest_restart(self, boot, kept, floor)
-    if kept is not None:
+def speak_at_once(self: PoolMember, life: Life) -> None:
+    honest_start(self, life)
+    if life.kept is not None:
         self.quiet_until = self.now
 
 
@@ -348,7 +348,7 @@ def forget_as_granted(self: DirectNode, node: int) -> bool:
 
 honest_forget = DirectNode.forget
 honest_leased_until = PoolMember.leased_until
-honest_restart = PoolMember.restart
+honest_start = PoolMember.start
 
 # -- agents --------------------------------------------------------------------------------------
 
@@ -393,7 +393,7 @@ AGENTS = [
     Sabotage(
         "no-quiet-with-a-disk",
         "a restarted node that has its disk has no quiet period",
-        [(PoolMember, "restart", speak_at_once)],
+        [(PoolMember, "start", speak_at_once)],
     ),
     Sabotage(
         "keeps-for-the-dead",

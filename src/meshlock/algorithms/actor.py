@@ -25,6 +25,9 @@ from meshlock.algorithms.variables import Variables, parameters
 NIL: Final = -1
 """The paper's *nil*: no node, no client."""
 
+WAKE: Final = "wake"
+"""The timer of all that may be due."""
+
 Frozen = tuple[object, ...]
 """A node's or a message's state as a small hashable value."""
 
@@ -288,6 +291,24 @@ class Actor(Observed):
 
     def link_down(self, peer: int) -> None:
         """The link to ``peer`` has failed. Algorithms for fixed networks ignore it."""
+
+    def cannot_reach(self, nodes: set[int]) -> None:
+        """These are the nodes that no message reaches now, as far as the network notices."""
+
+    # -- time, for nodes that have timers ------------------------------------------
+
+    def tell_time(self, now: int) -> None:
+        """The node's own clock shows this, in any unit. Said before any other handler is called."""
+
+    def timer(self, name: str, chance: float = 0.0) -> None:
+        """It is time for that; ``chance`` is drawn from 0 to 1. A runner calls WAKE when
+        :meth:`timer_at` says so. The checker calls each of the others at any moment: early or late,
+        they are to be safe."""
+
+    def timer_at(self) -> int:
+        """By the node's clock, when WAKE is due at the latest. It is asked for after every handler,
+        and is no effect: it changes with nearly every handler, and costs a few comparisons."""
+        raise NotImplementedError
 
     # -- effects ----------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Final
 from meshlock.algorithms.actor import Actor, Enter, Frozen, Message, Save
 from meshlock.algorithms.recovery.layer import Layer, layer
 from meshlock.algorithms.recovery.messages import Inner
-from meshlock.algorithms.recovery.records import NO_EPOCH, Durable, Epoch, Fence, TokenState
+from meshlock.algorithms.recovery.records import NO_EPOCH, Durable, Epoch, Fence, Life, TokenState
 from meshlock.algorithms.recovery.terms import Terms
 from meshlock.check import kinds
 from meshlock.check.faults import Faults
@@ -81,6 +81,14 @@ class Place:
         self.outcomes: dict[int, Outcome] = {}  # of its handlers so far, by label
 
 
+TIMERS: Final = {
+    kinds.RENEW: "renew",
+    kinds.PROPOSE: "propose",
+    kinds.CLOSE: "close",
+    kinds.RESEND: "repeat",
+}
+
+
 class Outcome:
     """What one handler did in one state of a node: it never needs to run again."""
 
@@ -149,10 +157,10 @@ class Layers(Effects):
         node = self.nodes[i] = self.make(i)
         disk: Disk = None
         if self.faults.rules is not None and i == 0:
-            node.found(1)
+            node.start(Life(1, alone=True, founds=True))
             disk = (node.member.promised, node.member.config)
         else:
-            node.restart(1, None)
+            node.start(Life(1))
         self.out.clear()
         return self.number(i, (True, node.freeze(), disk, 1))
 
@@ -181,7 +189,7 @@ class Layers(Effects):
             place = Place(key)
             if place.up:
                 node = self.nodes[i]
-                if node.now != 0:
+                if node.member.now != 0:
                     node.thaw(place.state)
                 self.look(place, node)
             self.places[i].append(place)
@@ -303,7 +311,7 @@ class Layers(Effects):
         granted = self.granted + [fence for fence in node.member.grants if fence not in had]
         granted.sort()
         after = self.number(i, (True, node.freeze(), self.disk, node.member.boot))
-        if node.now == 0:
+        if node.member.now == 0:
             self.current[i] = after
         return Outcome(after, self.sends, granted, "", self.permits, self.behind)
 
@@ -312,7 +320,7 @@ class Layers(Effects):
     def carry(self, message: Message) -> None:
         if isinstance(message, Inner) and message.lent is not None:
             self.granted.append(message.lent.fence)
-        self.sends.append(self.mail.number(message, self.nodes[message.sender].now))
+        self.sends.append(self.mail.number(message, self.nodes[message.sender].member.now))
 
     def admits(self, node: Actor, enter: Enter) -> int:
         self.permits = enter.permits
@@ -340,8 +348,8 @@ class Layers(Effects):
             if kind == kinds.DELIVER:
                 node.receive(self.mail.fresh(subject))
             elif kind == kinds.TICK:
-                node.now = 1
-                node.expire()
+                node.tell_time(1)
+                node.timer("expire")
             elif kind == kinds.REQUEST:
                 request = self.setup.requests[subject - 1]
                 node.request(subject, request.want, request.priority)
@@ -355,17 +363,11 @@ class Layers(Effects):
             elif kind == kinds.PRIORITY:
                 client, priority = self.change_of(kind, subject)
                 node.change_priority(client, self.setup.requests[client - 1].want, priority)
-            elif kind == kinds.RENEW:
-                node.renew()
-            elif kind == kinds.PROPOSE:
-                node.propose()
+            elif kind in TIMERS:
+                node.timer(TIMERS[kind])
             elif kind == kinds.CHANGE:
                 changes = self.faults.changes
                 node.propose(changes[subject % len(changes)])
-            elif kind == kinds.CLOSE:
-                node.close()
-            elif kind == kinds.RESEND:
-                node.repeat()
             elif kind == kinds.LINK_UP:
                 node.link_up(subject)
             elif kind == kinds.LINK_DOWN:
@@ -373,7 +375,7 @@ class Layers(Effects):
             else:
                 forgotten = kind == kinds.FORGET or place.disk is None
                 kept = None if forgotten or place.disk is None else Durable(*place.disk)
-                node.restart(place.boot + 1, kept, subject)
+                node.start(Life(place.boot + 1, kept, subject))
         except Exception as error:
             self.nodes[node.me] = self.make(node.me)  # this one may have stopped half-way
             return sentences.raised(error)
@@ -399,9 +401,9 @@ class Layers(Effects):
         act.failure = self.handle(node, place, kind, subject)
         for effect in self.out:
             if isinstance(effect, Message):
-                make_relative(effect, node.now)
+                make_relative(effect, node.member.now)
             elif isinstance(effect, Enter):
-                effect.until -= node.now
+                effect.until -= node.member.now
         act.effects = self.out[:]
         self.out.clear()
         act.after = act.before if act.failure else node.freeze()

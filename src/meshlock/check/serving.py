@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from meshlock.algorithms.actor import Message
+from meshlock.algorithms.actor import WAKE, Message
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.records import Durable, majority
+from meshlock.algorithms.recovery.records import Durable, Life, majority
 from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.explorer import Explorer
 from meshlock.check.layers import NO_BOOT
@@ -64,8 +64,9 @@ class Serving:
             if place.up:
                 node.thaw(place.state)
             elif self.up[i]:
-                node.restart(place.boot + 1, None if place.disk is None else Durable(*place.disk))
-            node.unreachable = set(down)
+                kept = None if place.disk is None else Durable(*place.disk)
+                node.start(Life(place.boot + 1, kept))
+            node.cannot_reach(set(down))
         self.linked: set[Pair] = set()
         for number, pair in enumerate(model.links):
             before = all(model.at(world, end).up for end in pair) and number not in world.rest.cuts
@@ -81,7 +82,7 @@ class Serving:
         asking = list(range(1, len(self.setup.requests) + 1))
         for self.now in range(longest):
             for node in self.nodes:
-                node.now = self.now
+                node.tell_time(self.now)
             self.carry()
             for client in list(asking):
                 request = self.setup.requests[client - 1]
@@ -102,7 +103,7 @@ class Serving:
         """Everybody does what is due; who is inside leaves."""
         for i, node in enumerate(self.nodes):
             if self.up[i]:
-                node.wake((3 * i + self.now) % 7 / 7)
+                node.timer(WAKE, (3 * i + self.now) % 7 / 7)
                 self.carry()
                 for client in [grant.client for grant in node.member.grants.values()]:
                     node.release(client)

@@ -512,8 +512,8 @@ class DrivenRun(Steps):
                     for other in range(self.scenario.size)
                     if not layered.up[other] or not self.joined(layer.me, other)
                 }
-                if away != layer.unreachable:
-                    layer.unreachable = away
+                if away != layer.member.unreachable:
+                    layer.cannot_reach(away)
                     self.rouse(layer.me, self.chance())
 
     # -- steps --------------------------------------------------------------------------------

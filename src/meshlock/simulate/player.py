@@ -131,7 +131,7 @@ class Player:
             run.rouse(script.node(number, rest[0]), chance)
         elif verb == "unreachable":
             nodes = [script.node(number, word) for word in rest]
-            run.lives().layers[nodes[0]].unreachable = set(nodes[1:])
+            run.lives().layers[nodes[0]].cannot_reach(set(nodes[1:]))
         elif verb == "resize" and len(rest) == 2:
             run.lives().resize(script.node(number, rest[0]), script.whole(number, rest[1]))
         elif verb == "member" and len(rest) == 3 and rest[1] in ("add", "remove"):

@@ -380,8 +380,8 @@ class RecoverySimulation(RoutedSimulation):
             if self.lives.up[layer.me]:
                 away = self.away[layer.me]
                 gone = {other for other, since in away.items() if since <= before}
-                if gone != layer.unreachable:
-                    layer.unreachable = gone
+                if gone != layer.member.unreachable:
+                    layer.cannot_reach(gone)
                     self.wake(layer.me, self.chance())
 
     def carry(self, message: Message) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from meshlock.algorithms.actor import ChoosingActor, Effect, Enter, Message, Save, choices_of
+from meshlock.algorithms.actor import WAKE, ChoosingActor, Effect, Enter, Message, Save, choices_of
 from meshlock.algorithms.recovery.messages import Inner, content
 from meshlock.algorithms.registry import find, joined, settle
 from meshlock.algorithms.steps import in_grants, units
@@ -155,13 +155,13 @@ class Rerun:
             self.layered.restart(me, cause["t"], cause.get("disk", True))
         elif self.layered is not None and kind == "timer":
             layer = self.layered.layers[me]
-            layer.unreachable = set(cause.get("unreachable", layer.unreachable))
+            layer.cannot_reach(set(cause.get("unreachable", layer.member.unreachable)))
             if "resize" in cause:
                 self.layered.resize(me, cause["resize"])
             for verb in ("add", "remove"):
                 if verb in cause:
                     self.layered.change_member(me, verb, cause[verb])
-            layer.wake(cause["chance"])
+            layer.timer(WAKE, cause["chance"])
         elif kind == "start":
             node.start()
         else:

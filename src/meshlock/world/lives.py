@@ -13,7 +13,7 @@ from meshlock.algorithms.actor import Actor, Algorithm, Effect, Enter, Message
 from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.recovery.layer import layer
 from meshlock.algorithms.recovery.messages import BEST_EFFORT, LINK, RELIABLE, Inner, carrier
-from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch, fence_number
+from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch, Life, fence_number
 from meshlock.algorithms.recovery.terms import Rules, Terms
 from meshlock.properties.leases import NO_FENCE, LeaseMonitor, numbered
 from meshlock.properties.promises import orderly, promises
@@ -120,10 +120,8 @@ class LayeredNodes:
         self.set_clock(me, now)
         kept = self.disk[me]
         floor = self.clocks.shown(me, now) if kept is None else 0
-        if self.terms.rules is not None and me == 0 and self.boots[me] == 1:
-            self.layers[me].found(self.boots[me], floor)
-        else:
-            self.layers[me].restart(self.boots[me], kept, floor)
+        founds = self.terms.rules is not None and me == 0 and self.boots[me] == 1
+        self.layers[me].start(Life(self.boots[me], kept, floor, founds, founds))
 
     def crash(self, me: int, clients: list[SimulatedClient]) -> None:
         """Those of its clients that are inside go on until their leases end."""
@@ -135,11 +133,11 @@ class LayeredNodes:
                 self.orphans[client.number] = client
 
     def set_clock(self, me: int, now: float) -> None:
-        self.layers[me].now = self.clocks.shown(me, now)
+        self.layers[me].tell_time(self.clocks.shown(me, now))
 
     def wake_at(self, me: int) -> float:
         """When this node wants to be woken."""
-        return self.clocks.true_time(me, self.layers[me].wake_at())
+        return self.clocks.true_time(me, self.layers[me].timer_at())
 
     # -- leases ---------------------------------------------------------------------------
 
@@ -234,7 +232,7 @@ class LayeredNodes:
     def news(self, me: int) -> dict[str, Any]:
         """For the trace: whom this node cannot reach, where that has changed, and that change."""
         said: dict[str, Any] = {}
-        now = sorted(self.layers[me].unreachable)
+        now = sorted(self.layers[me].member.unreachable)
         if self.said.get(me, []) != now:
             said["unreachable"] = self.said[me] = now
         if me in self.asked:

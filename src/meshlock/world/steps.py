@@ -11,6 +11,7 @@ from typing import Any
 
 from meshlock.algorithms.actor import (
     NIL,
+    WAKE,
     Actor,
     Algorithm,
     ChoosingActor,
@@ -279,7 +280,7 @@ class Steps(Effects):
         """Something may be due at this node."""
         assert self.layered is not None
         node = self.turn(me)
-        self.layered.layers[me].wake(chance)
+        self.layered.layers[me].timer(WAKE, chance)
         cause = {"chance": chance, **self.layered.news(me)}
         self.done(node, "timer", cause, 0, 0)
 

@@ -117,7 +117,7 @@ def told(size: int, algorithm: str) -> tuple[float, float, int]:
             came = await turns.counted(come)
             assert here.members is not None and there.members is not None
             before = here.members.node.member.adopted
-            there.members.node.member.suggested_until = there.members.node.now + 3_000_000
+            there.members.node.member.suggested_until = there.members.node.member.now + 3_000_000
             while here.members.node.member.adopted == before or len(
                 here.members.node.clients.unasked
             ):

@@ -72,14 +72,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from meshlock.algorithms.actor import (
-    ChoosingActor,
-    Effect,
-    Frozen,
-    Lost,
-    Message,
-    choices_of,
-)
+from meshlock.algorithms.actor import WAKE, ChoosingActor, Effect, Frozen, Lost, Message, choices_of
 from meshlock.algorithms.recovery.catching_up import CatchingUp
 from meshlock.algorithms.recovery.epoch import VARIABLES_OF_EPOCH, EpochState
 from meshlock.algorithms.recovery.holding import HOLDING_VARIABLES, HeldToken
@@ -112,8 +105,8 @@ from meshlock.algorithms.recovery.records import (
     NEVER,
     NO_EPOCH,
     Change,
-    Durable,
     FirstLedger,
+    Life,
     TokenState,
     fence_number,
 )
@@ -134,8 +127,8 @@ def layer(me: int, out: list[Effect], terms: Terms) -> Layer:
 class Layer(ChoosingActor):
     """A node whose permits are under leases, so that it may crash: it needs a clock and a disk.
 
-    The runner sets ``now`` to the node's own clock before every call, a whole number in any unit,
-    and keeps ``unreachable`` up to date. After a handler it reads :meth:`wake_at` again.
+    Rule 2 as far as an epoch ends; all else is routed. It touches no field of an epoch's parts but
+    what it has to pass on.
     """
 
     def __init__(self, me: int, out: list[Effect], terms: Terms) -> None:
@@ -156,20 +149,10 @@ class Layer(ChoosingActor):
 
     # -- clock and links ---------------------------------------------------------------------------
 
-    @property
-    def now(self) -> int:
-        return self.member.now
-
-    @now.setter
-    def now(self, now: int) -> None:
+    def tell_time(self, now: int) -> None:
         self.member.now = now
 
-    @property
-    def unreachable(self) -> set[int]:
-        return self.member.unreachable
-
-    @unreachable.setter
-    def unreachable(self, nodes: set[int]) -> None:
+    def cannot_reach(self, nodes: set[int]) -> None:
         self.member.unreachable = nodes
 
     def link_up(self, peer: int) -> None:
@@ -187,23 +170,16 @@ class Layer(ChoosingActor):
 
     # -- a life begins -----------------------------------------------------------------------------
 
-    def restart(self, boot: int, kept: Durable | None, floor: int = 0) -> None:
-        """A life begins, the first or another: ``boot`` is a number this node never had before,
-        ``kept`` what its disk remembers. ``floor``: no epoch's number may be below it; the wall
-        clock, for a node without a disk."""
-        self.member.restart(boot, kept, floor)
-
-    def found(self, boot: int, floor: int = 0) -> None:
-        """The first life begins, and with it the pool, which did not exist before: this node is
-        its only member (rule 16)."""
+    def start(self, life: object = None) -> None:
+        assert isinstance(life, Life)
         member = self.member
-        member.stand_alone(boot, floor)
-        member.quiet_until = member.now
-        member.holding.token = HeldToken(
-            TokenState(NO_EPOCH, 0, member.config.permits, (), 0), NEVER
-        )
-        member.propose(None)
-        self.close()
+        member.start(life)
+        if life.founds:
+            member.quiet_until = member.now
+            state = TokenState(NO_EPOCH, 0, member.config.permits, (), 0)
+            member.holding.token = HeldToken(state, NEVER)
+            member.propose(None)
+            self.close()
 
     # -- clients -----------------------------------------------------------------------------------
 
@@ -357,8 +333,13 @@ class Layer(ChoosingActor):
             if timers.is_time_to_close():
                 self.close()
 
-    def wake_at(self) -> int:
-        """When to be woken at the latest."""
+    def timer(self, name: str, chance: float = 0.0) -> None:
+        if name == WAKE:
+            self.wake(chance)
+        else:
+            TIMERS[name](self)
+
+    def timer_at(self) -> int:
         return self.timers.wake_at()
 
     def repeat(self) -> None:
@@ -448,6 +429,15 @@ class Layer(ChoosingActor):
         age = waiting[client][2] if client in waiting else 0
         return max(age, inner.waited(client, grants) if inner is not None else 0)
 
+
+TIMERS: Final[dict[str, Callable[[Layer], object]]] = {
+    "expire": lambda layer: layer.expire(),
+    "renew": lambda layer: layer.renew(),
+    "repeat": lambda layer: layer.repeat(),
+    "propose": lambda layer: layer.propose(),
+    "close": lambda layer: layer.close(),
+}
+"""What the checker may do at any moment. Else it is :mod:`.timers` that says when."""
 
 LAYERS: Final[dict[str, type]] = {}
 """Of mutants of recovery, by their names."""

@@ -53,6 +53,7 @@ from meshlock.algorithms.recovery.records import (
     Epoch,
     Fence,
     FirstLedger,
+    Life,
     Report,
     majority,
     same,
@@ -116,23 +117,19 @@ class PoolMember:
 
     # -- a life begins -----------------------------------------------------------------------------
 
-    def restart(self, boot: int, kept: Durable | None, floor: int) -> None:
-        """``kept`` is what the disk remembers."""
-        self.boot = boot
-        self.floor = floor
+    def start(self, life: Life) -> None:
+        self.boot = life.boot
+        self.floor = life.floor
+        kept = life.kept
         if kept is not None:
             self.promised = self.remembered = kept.promised
             if kept.config.epoch > self.config.epoch or len(self.members) == 0:
                 self.config = kept.config._replace(lease=self.terms.lease)
+        if life.alone:
+            self.config = self.config._replace(members=(self.me,))
         self.forgot = len(self.members) == 0
         self.quiet_until = self.now + self.terms.wait  # what we knew of leases is gone
         self.hear(NIL)
-
-    def stand_alone(self, boot: int, floor: int) -> None:
-        """As the only member of the pool, in a life that knows of nothing."""
-        self.restart(boot, None, floor)
-        self.forgot = False
-        self.config = self.config._replace(members=(self.me,))
 
     def hear(self, node: int) -> None:
         """Of a node that has the token, or is about to make one."""

@@ -58,6 +58,19 @@ class Durable(NamedTuple):
     config: Config
 
 
+class Life(NamedTuple):
+    """How a life of a node begins. ``boot``: a number that it never had before; ``kept``: what its
+    disk remembers; ``floor``: below it no epoch's number may be, the wall clock for a node without
+    a disk. ``alone``: it is the only member of its pool. It ``founds`` that pool now: there was
+    none before, so it need not wait (rule 16)."""
+
+    boot: int
+    kept: Durable | None = None
+    floor: int = 0
+    alone: bool = False
+    founds: bool = False
+
+
 class Change(NamedTuple):
     """What an epoch does differently from the one before, one thing at a time: a node becomes a
     member, or a member none, or there are so many permits, or permits of these names."""

@@ -96,7 +96,7 @@ class HolderQuery:
             return towards(pool) or ""
         node = pool.members.node
         for number in (node.member.holding.holder, node.timers.holder()):
-            if number not in (NIL, node.me) and number not in node.unreachable:
+            if number not in (NIL, node.me) and number not in node.member.unreachable:
                 return pool.adapter.names.get(number, "")
         return self.anybody()
 
@@ -107,7 +107,9 @@ class HolderQuery:
             return random.choice(sorted(pool.peers.near) or [""])
         node = pool.members.node
         others = [
-            one for one in node.member.members if one != node.me and one not in node.unreachable
+            one
+            for one in node.member.members
+            if one != node.me and one not in node.member.unreachable
         ]
         return pool.adapter.names.get(random.choice(others), "") if others else ""
 

@@ -17,10 +17,10 @@ from random import random
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from meshlock.algorithms.actor import NIL, Algorithm, Effect, Enter, Lost, Message, Save
+from meshlock.algorithms.actor import NIL, WAKE, Algorithm, Effect, Enter, Lost, Message, Save
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Conflict, Hello, Inner, Suggest
-from meshlock.algorithms.recovery.records import NO_EPOCH, Durable, Epoch, majority
+from meshlock.algorithms.recovery.records import NO_EPOCH, Durable, Epoch, Life, majority
 from meshlock.algorithms.recovery.terms import Rules, Terms
 from meshlock.algorithms.steps import in_grants
 from meshlock.errors import Refused
@@ -230,7 +230,7 @@ class Members:
         self.validation = Validation(pool, self.node, self.proofs)
         self.start(founding, floor)
         self.config = self.node.member.config
-        self.waking_at = self.node.now
+        self.waking_at = self.node.member.now
         self.waking = self.mesh.failures.later(0.0, "leases", self.wake)
         self.map_changed()
 
@@ -240,41 +240,36 @@ class Members:
         self.set_time()
         floor = max(0, int(time()) - ERA, above)
         remembered = self.disk.read()
-        if founding and above > 0:
-            self.node.member.stand_alone(self.mesh.boot, floor)
-        elif founding:
-            self.node.found(self.mesh.boot, floor)
-        elif remembered is None:
-            self.node.restart(self.mesh.boot, None, floor)
-        else:
+        life = Life(self.mesh.boot, None, floor, founding, founding and above == 0)
+        if remembered is not None and not founding:
             for name in remembered.names.values():
                 self.pool.adapter.meet(name)
-            kept = Durable(remembered.promised, remembered.config)
-            self.node.restart(self.mesh.boot, kept)
+            life = Life(self.mesh.boot, Durable(remembered.promised, remembered.config))
+        self.node.start(life)
 
     # -- time --------------------------------------------------------------------------
 
     def set_time(self) -> None:
         """The node counts in microseconds."""
         self.clock = self.mesh.clock()
-        self.node.now = self.clock // 1000
+        self.node.tell_time(self.clock // 1000)
 
     def wake(self) -> None:
         """Whatever becomes of this time, there is another."""
         node = self.node
         try:
             self.pool.adapter.before()
-            node.wake(random())
+            node.timer(WAKE, random())
             self.pool.adapter.carry_out("timer", {})
             self.mesh.flush()
             self.look()
         finally:
-            self.waking_at = max(node.wake_at(), node.timers.rests_until())
+            self.waking_at = max(node.timer_at(), node.timers.rests_until())
             self.sleep()
 
     def look(self) -> None:
         timers = self.node.timers
-        if not timers.stalls(self.node.now):
+        if not timers.stalls(self.node.member.now):
             self.served_at = self.mesh.time()
         elif timers.quorum_lost():
             self.served_at = -STALLED  # a quorum that returns has no token yet
@@ -294,7 +289,7 @@ class Members:
         self.adopted = node.member.adopted
         if self.recovering_since is not None and node.member.holding.holder_hop >= 0:
             self.log_epoch(self.recovering_since)
-        due = node.timers.wake_at()
+        due = node.timer_at()
         if due < self.waking_at:
             self.waking.cancel()
             self.waking_at = due
@@ -349,7 +344,7 @@ class Members:
             pool.adapter.meet(name)
         here = {number for number, name in pool.adapter.names.items() if self.reaches(name)}
         self.terms.nodes = tuple(sorted(here.union(node.member.members)))
-        node.unreachable = pool.adapter.names.keys() - here
+        node.cannot_reach(pool.adapter.names.keys() - here)
         self.set_time()
         self.sleep_until_due()
 
@@ -393,7 +388,7 @@ class Members:
         timers = self.node.timers
         lost = self.disk.refuses() or self.quorum_lost()
         recent = self.mesh.time() - self.served_at < STALLED
-        if lost or recent or not timers.stalls(self.node.now):
+        if lost or recent or not timers.stalls(self.node.member.now):
             return lost
         return self.obstacle() or "the holder of the token is not known"
 
@@ -476,7 +471,11 @@ class Members:
     def obstacle(self) -> str:
         """Why nobody here can be served for now; the empty text if that is not known."""
         self.set_time()
-        return self.disk.refuses() or self.quorum_lost() or self.node.timers.obstacle(self.node.now)
+        return (
+            self.disk.refuses()
+            or self.quorum_lost()
+            or self.node.timers.obstacle(self.node.member.now)
+        )
 
     def needed(self) -> bool:
         """Has this node anything that others need: the token, permits, or an answer?"""
@@ -504,7 +503,7 @@ class Members:
             return
         leaving = self.pool.peers.leaving
         for member in node.member.members:
-            stays = member not in node.unreachable and self.name(member) not in leaving
+            stays = member not in node.member.unreachable and self.name(member) not in leaving
             if member != node.me and stays:
                 node.send(Suggest(member, node.member.promised, token.hop, True))
         self.pool.adapter.carry_out("timer", {})
@@ -517,12 +516,12 @@ class Members:
         node = self.node
         self.set_time()
         epoch = node.member.adopted if node.member.adopted != NO_EPOCH else None
-        waits_for = node.timers.why(node.now)
+        waits_for = node.timers.why(node.member.now)
         return {
             "lease": self.configuration.lease / 1e6,
             "members": self.names(),
             "members_reachable": len(
-                [one for one in node.member.members if one not in node.unreachable]
+                [one for one in node.member.members if one not in node.member.unreachable]
             ),
             "members_without_vote": sorted(map(self.name, node.timers.voteless())),
             "quorum": majority(node.member.members),
@@ -530,7 +529,7 @@ class Members:
             "disk": self.disk.refuses(),
             "epoch": epoch.counter if epoch is not None else None,
             "proposer": self.name(epoch.proposer) if epoch is not None else None,
-            "unreachable": sorted(self.name(number) for number in node.unreachable),
+            "unreachable": sorted(self.name(number) for number in node.member.unreachable),
             "why": self.disk.refuses() or (waits_for and self.quorum_lost()) or waits_for,
             "recovery": self.survives(),
         }

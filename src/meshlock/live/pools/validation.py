@@ -137,7 +137,7 @@ class Validation:
                 message.epoch
             ):
                 return "its epoch is too far ahead"
-            if isinstance(message, Confirm) and message.sent > node.now:
+            if isinstance(message, Confirm) and message.sent > node.member.now:
                 return "it answers a proposal that was not made"
         elif isinstance(message, Propose | Ledger):
             epoch = message.epoch if isinstance(message, Propose) else message.first.epoch
@@ -233,7 +233,7 @@ class Validation:
     def is_believed(self, sender: int) -> bool:
         """Who tells of an epoch that we do not know: a member; or anybody, if we know of none, or
         none that we know is there any more."""
-        members, gone = self.node.member.members, self.node.unreachable
+        members, gone = self.node.member.members, self.node.member.unreachable
         return sender in members or all(one in gone or one == self.node.me for one in members)
 
     def learn(self, message: Message, epoch: Epoch) -> bool:
@@ -245,10 +245,13 @@ class Validation:
             self.mesh.refusals.note(sender, why)
         if epoch < node.member.adopted:
             node.news.inform(message.sender)
-        elif epoch > node.member.adopted and (node.now - self.asked_at) * 6 >= node.terms.lease:
-            self.asked_at = node.now
+        elif (
+            epoch > node.member.adopted
+            and (node.member.now - self.asked_at) * 6 >= node.terms.lease
+        ):
+            self.asked_at = node.member.now
             for member in node.member.members:
-                if member != node.me and member not in node.unreachable:
+                if member != node.me and member not in node.member.unreachable:
                     node.news.ask_ledger(member)
         return False
 
@@ -259,7 +262,7 @@ class Validation:
         higher = propose.epoch.counter > node.member.promised.counter
         if node.member.is_member() and higher and self.may_ask(propose.sender):
             node.member.highest = max(node.member.highest, propose.epoch)
-            node.member.suggested_until = node.now + node.terms.lease // 2
+            node.member.suggested_until = node.member.now + node.terms.lease // 2
 
     def may_suggest(self, sender: int, suggest: Suggest) -> bool:
         """The same, in the same epoch, it may say again."""
@@ -271,9 +274,9 @@ class Validation:
         """For an epoch: now and then."""
         node = self.node
         _, since = self.suggested.get(sender, (NO_EPOCH, -(2**62)))
-        if node.now - since < SUGGESTS_AGAIN * node.terms.lease:
+        if node.member.now - since < SUGGESTS_AGAIN * node.terms.lease:
             return False
-        remember(self.suggested, sender, (node.member.promised, node.now))
+        remember(self.suggested, sender, (node.member.promised, node.member.now))
         return True
 
     # -- permits that are out --------------------------------------------------------------------
@@ -378,7 +381,7 @@ class Validation:
         """A grant that comes after the end of its lease is a reason to propose; who is no member
         may give one now and then."""
         node = self.node
-        if inner.lent is None or arrives_until(node.now, inner) > node.now:
+        if inner.lent is None or arrives_until(node.member.now, inner) > node.member.now:
             return True
         return inner.sender in node.member.members or self.may_ask(inner.sender)
 
@@ -402,7 +405,7 @@ class Validation:
         """Do we hold anything that this token's ledger does not say we do?"""
         out = {entry.fence: entry.permits for entry in state.ledger}
         for fence, grant in self.node.member.grants.items():
-            lives = grant.epoch == state.epoch and grant.until > self.node.now
+            lives = grant.epoch == state.epoch and grant.until > self.node.member.now
             if lives and out.get(fence, 0) < grant.permits:
                 return True
         return False
