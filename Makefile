@@ -14,11 +14,11 @@ test: $(VENV)/dev
 	$(BIN)/ruff check src tests benchmarks campaigns docs/hooks
 	$(BIN)/ruff format --check src tests benchmarks campaigns docs/hooks
 	$(BIN)/mypy
-	$(BIN)/python -m pytest --durations=15 --numprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest --durations=15 --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 # Every search to its end; some minutes more.
 test-whole: $(VENV)/dev
-	MESHLOCK_WHOLE=1 $(BIN)/python -m pytest --numprocesses 4 --dist loadfile
+	MESHLOCK_WHOLE=1 $(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 # The files that one acquire of a live pool passes, traced.
 walk: $(VENV)/dev

@@ -42,6 +42,30 @@ def state_folder(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
 
 
+LONGEST = (
+    "chaos/test_chaos_run.py",
+    "users/test_first_ten_minutes.py",
+    "docs/test_laboratory_blocks.py",
+    "check/test_mutants.py",
+    "check/test_manifest.py",
+    "algorithms/test_layer.py",
+    "chaos/test_virtual.py",
+    "docs/test_blocks.py",
+    "interfaces/test_http.py",
+    "sweep/test_runs.py",
+)
+"""These files begin first, the one that waits longest before all: no process is left alone with
+one of them in the end."""
+
+
+def pytest_collection_modifyitems(items):
+    def rank(item):
+        path = item.path.as_posix()
+        return next((i for i, end in enumerate(LONGEST) if path.endswith(end)), len(LONGEST))
+
+    items.sort(key=rank)
+
+
 COMPILED = not str(actor.__file__).endswith(".py")
 
 
