@@ -7,17 +7,9 @@ from laboratory import run
 from prompt import Scene
 
 from meshlock.algorithms.actor import Effect, Enter
-from meshlock.algorithms.direct import (
-    LATER,
-    LINES,
-    REST,
-    DirectNode,
-    Grant,
-    Release,
-    Request,
-    Token,
-)
+from meshlock.algorithms.direct import LINES, REST, DirectNode, Grant, Release, Request, Token
 from meshlock.algorithms.mutants.mutant import Mutant
+from meshlock.algorithms.ranked import LATER
 
 
 def ramanujan(n: int) -> float:
@@ -228,14 +220,14 @@ def test_a_crowd_of_one_node_has_no_more_entries_than_lines() -> None:
     for client in range(1, 101):
         node.request(client, 1, client % 7)
     assert len({asked[2] % LINES for asked in said(out)}) == LINES
-    assert all(node.own.own[client].priority == 6 for client in node.placed)
-    for client in list(node.placed):
+    assert all(node.own.own[client].priority == 6 for client in node.lines.placed)
+    for client in list(node.lines.placed):
         assert node.withdraw(client)
         [asked] = said(out)
         assert asked[5] >= 5
     for client in list(node.own.own):
         node.withdraw(client)
-    assert node.placed == [-1] * LINES and not node.asked_for
+    assert node.lines.placed == [-1] * LINES and not node.lines.asked_for
     assert [asked[4] for asked in said(out)][-LINES:] == [0] * LINES
 
 
@@ -376,7 +368,7 @@ def test_who_has_heard_of_no_grants_does_not_go_first(algorithm: str) -> None:
 
 HEARS_OF_NO_GRANTS = """@@ direct.py
              self.grants = m.grants
--            self.hear_of_grants()
+-            self.begin_ages()
 """
 """Clients without a line do not age while the token rests elsewhere."""
 
@@ -441,7 +433,7 @@ def test_a_late_request_of_a_former_life_does_not_take_the_place_of_a_new_one(
     holder.receive(asking(out, present, 9))
     holder.receive(late)
     known = [asked[1] for asked in holder.queue if asked[0] == 1]
-    assert (known == present.numbers) == latest
+    assert (known == present.lines.numbers) == latest
     holder.release(1)
     present.receive(out[-1])  # type: ignore[arg-type]
     assert [effect.client for effect in out if isinstance(effect, Enter)] == [9]

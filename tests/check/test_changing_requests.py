@@ -135,7 +135,7 @@ def test_a_part_may_have_several_permits_and_several_sizes() -> None:
 
 KEEPS_A_PART = """@@ direct.py
          self.clients[client] -= permits
--        self.returns(permits)
+-        self.return_permits(permits)
 """
 
 

@@ -17,10 +17,11 @@ import msgspec
 
 from meshlock.algorithms import direct
 from meshlock.algorithms.actor import Effect, Lost, Save
-from meshlock.algorithms.direct import Asked, DirectNode
+from meshlock.algorithms.direct import DirectNode
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.algorithms.mutants.patches import PACKAGE, Patched
+from meshlock.algorithms.ranked import Asked
 from meshlock.algorithms.recovery import member, proposal, timers
 from meshlock.algorithms.recovery.autopilot import Autopilot
 from meshlock.algorithms.recovery.catching_up import CatchingUp

@@ -1,10 +1,12 @@
-"""Queues in which the highest rank goes first, as ``jiang`` and ``direct`` have them."""
+"""Queues in which the highest rank goes first, as ``jiang`` and ``direct`` have them; and which of
+the clients in such a queue are in the queue of ``direct``'s token, too."""
 
 from __future__ import annotations
 
 from typing import Final, cast
 
-from meshlock.algorithms.queues import NO_NEIGHBOUR, Part
+from meshlock.algorithms.queues import NO_NEIGHBOUR as NIL
+from meshlock.algorithms.queues import Part
 from meshlock.algorithms.subclassing import mypyc_attr
 
 SETTLED: Final = 0
@@ -183,7 +185,7 @@ class Ranked(Part):
         self.insert(entry)
 
     def index(self, entry: Entry) -> None:
-        if entry.neighbour == NO_NEIGHBOUR:
+        if entry.neighbour == NIL:
             self.own[entry.client] = entry
         else:
             self.neighbours[entry.neighbour] = entry
@@ -193,7 +195,7 @@ class Ranked(Part):
         entries.insert(place_among(entries, entry), entry)
 
     def remove(self, entry: Entry) -> None:
-        if entry.neighbour == NO_NEIGHBOUR:
+        if entry.neighbour == NIL:
             del self.own[entry.client]
         else:
             del self.neighbours[entry.neighbour]
@@ -264,9 +266,9 @@ class Ranked(Part):
             return
         self.fresh = []
         if len(fresh) > MOST_FRESH:
-            own = [entry for entry in fresh if entry.neighbour == NO_NEIGHBOUR]
+            own = [entry for entry in fresh if entry.neighbour == NIL]
             self.crowds.append(Crowd(own, token))
-            fresh = [entry for entry in fresh if entry.neighbour != NO_NEIGHBOUR]
+            fresh = [entry for entry in fresh if entry.neighbour != NIL]
         for entry in fresh:
             entry.settle(token.rank(entry))
         if len(fresh) * 8 < len(self.entries):
@@ -333,3 +335,101 @@ class Ranked(Part):
             (self.fresh if age == FRESH else self.entries).append(entry)
             if told == 1:
                 self.told = entry
+
+
+# -- the queue of direct's token, and a node's lines in it -----------------------------------
+
+Asked = tuple[int, int, int, int, int, int]
+"""Node, number of its request, want, priority, rank, and turn, which decides between equal ranks.
+Want 0: the request was granted, withdrawn or struck out."""
+
+STRUCK_OUT: Final = 1
+"""The turn of a row that wants nothing because its node was unreachable."""
+
+Ahead = tuple[int, int, int, int, int, int, bool]
+"""Node, number, since, want, priority, rank, and whether it is fresh: as REQUEST has them."""
+
+LATER: Final = 24
+"""Bits by which a hop is shifted. A former life of a node made fewer requests than that in the time
+of one hop, so the numbers of the next life are above all of them."""
+
+
+class ClientLines(Part):
+    """A line has the number of its latest request, and the client that it is for.
+
+    The remainder of a number by the number of lines is its line. Requests of one line replace each
+    other: the highest number counts.
+    """
+
+    def __init__(self, count: int, hop: int, number: int) -> None:
+        self.count = count
+        base = max(hop, number >> LATER) + 1 << LATER
+        self.numbers = [base + (line - base) % count for line in range(count)]
+        self.since = self.numbers[:]  # <= numbers; the number under which it was asked for first
+        self.placed = [NIL] * count
+        # client that waits: the first and the last number under which it was asked for, though
+        # another client may have its line by now
+        self.asked_for: dict[int, tuple[int, int]] = {}
+
+    def assign(self, first: list[int], cleared: int = NIL) -> list[int]:
+        """Each of the ``first`` clients, the most urgent ones, gets a line, if need be that of a
+        client that is not among them any more. The result: the lines that have changed, but for
+        one that was ``cleared`` just now."""
+        changed: list[int] = []
+        for client in first:
+            if client in self.placed:
+                continue
+            line = 0
+            while self.placed[line] in first:
+                line += 1
+            self.placed[line] = client
+            if line != cleared:
+                changed.append(line)
+        return changed
+
+    def clear(self, client: int) -> int:
+        """The client waits no more. The result: the line that it had."""
+        line = self.placed.index(client)
+        self.placed[line] = NIL
+        return line
+
+    def next_number(self, line: int, same: bool) -> None:
+        """For another request, or for the ``same`` one, which has become more or less urgent."""
+        self.numbers[line] += self.count
+        if not same:
+            self.since[line] = self.numbers[line]
+
+    def remember(self, line: int) -> None:
+        client = self.placed[line]
+        if client != NIL:
+            self.asked_for[client] = (self.since[line], self.numbers[line])
+
+    def client_of(self, number: int) -> int:
+        """The client that was asked for under that number, mostly the one that has its line; NIL if
+        it waits no more, or asked anew."""
+        line = number % self.count
+        if self.is_current(line, number):
+            return self.placed[line]
+        for client in self.asked_for:
+            if self.was_asked_for(client, number):
+                return client
+        return NIL
+
+    def is_current(self, line: int, number: int) -> bool:
+        in_use = self.placed[line] != NIL
+        return in_use and self.since[line] <= number <= self.numbers[line]
+
+    def was_asked_for(self, client: int, number: int) -> bool:
+        first, last = self.asked_for.get(client, (0, NIL))
+        return first <= number <= last and (number - first) % self.count == 0
+
+    def freeze(self) -> tuple[object, ...]:
+        asked_for = tuple(sorted(self.asked_for.items()))
+        return (tuple(self.numbers), tuple(self.since), tuple(self.placed), asked_for)
+
+    def thaw(self, frozen: tuple[object, ...]) -> None:
+        numbers, since, placed, asked_for = cast(
+            tuple[list[int], list[int], list[int], list[tuple[int, tuple[int, int]]]], frozen
+        )
+        self.numbers, self.since, self.placed = list(numbers), list(since), list(placed)
+        self.asked_for = dict(asked_for)

@@ -842,7 +842,7 @@ def grant_of(w: World, **other: Any) -> Inner:
     entry = Entry(about["node"], fence, about["permits"], False, about["slots"], "")
     inner = w.layer(a).epoch.inner
     assert isinstance(inner, direct.DirectNode)
-    message = direct.Grant(0, inner.numbers[0], about["count"], about["grants"], about["hop"])
+    message = direct.Grant(0, inner.lines.numbers[0], about["count"], about["grants"], about["hop"])
     state, left, returned = about["state"], about["left"], about["returned"]
     grant = Inner(0, mine.member.adopted, ANY_BOOT, message, state, left, returned, entry)
     grant.proofs = tuple([b""] * len(returned))
