@@ -33,7 +33,6 @@ from meshlock.algorithms.recovery.messages import Renew, Suggest
 from meshlock.algorithms.recovery.proposal import Proposal
 from meshlock.algorithms.recovery.records import NEVER, NO_EPOCH, Change, Life, Part
 from meshlock.live.interfaces import http, sessions
-from meshlock.live.interfaces.node import Node
 from meshlock.live.links.frames import Carry
 from meshlock.live.links.mesh import Mesh
 from meshlock.live.links.session import LinkSession
@@ -411,7 +410,7 @@ AGENTS = [
     Sabotage(
         "founds-alone",
         "a node makes the pool though it reaches none of its peers",
-        [(Node, "expected", lambda self: Expected(1))],
+        [(Registry, "expected", lambda self: Expected(1))],
         "live/births/test_births.py::test_who_reaches_nobody_that_it_names_grants_nothing",
     ),
     Sabotage(

@@ -254,7 +254,7 @@ def test_a_pool_that_nobody_made_is_an_error() -> None:
             (await b.pool("docks").acquire()).release()
             with pytest.raises(NoSuchPool, match="No pool 'doks'; known: docks"):
                 await b.pool("doks").acquire()
-            with b.visited("dock") as pool:
+            with b.registry.visited("dock") as pool:
                 assert "dock" not in b.status()["pools"]
                 with pytest.raises(NoSuchPool):
                     await Pool(pool).acquire()
@@ -344,14 +344,14 @@ def test_a_pool_that_nobody_else_has_is_removed(tmp_path: Path) -> None:
                 Refused,
                 match="Cannot remove docks: programs of this node hold or wait for its permits",
             ):
-                a.remove("docks")
+                a.registry.remove("docks")
             grant.release()
             async with Node("b", peers=[a.address]) as b:
                 await b.pool("docks").acquire()
                 with pytest.raises(Refused, match="Cannot remove docks: it is also a pool of b"):
-                    a.remove("docks")
+                    a.registry.remove("docks")
             await eventually(lambda: not docks._source.peers.near)
-            a.remove("docks")
+            a.registry.remove("docks")
             assert a.status()["pools"] == {}
             assert list(tmp_path.glob("docks*")) == []
             await a.pool("docks", 5).acquire(5)

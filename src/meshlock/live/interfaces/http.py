@@ -262,7 +262,7 @@ class Interface:
     def look(self, name: str) -> dict[str, Any]:
         pool = self.node.pools.get(name)
         if pool is None:
-            raise impossible(NoSuchPool(name, self.node.known_pools()))
+            raise impossible(NoSuchPool(name, self.node.registry.known_pools()))
         status = pool.describe()
         stable = {key: value for key, value in status.items() if key not in CHANGING}
         for key in ("holding", "waiting"):
@@ -306,7 +306,7 @@ class Interface:
         body = limits.decoded(request.body or b"{}", messages.Join)
         name = limits.name(request.parameters["pool"])
         try:
-            if name not in self.node.known_pools() and not self.makes_pools:
+            if name not in self.node.registry.known_pools() and not self.makes_pools:
                 raise Refused(
                     f"This agent makes no pool {name} for a program: start it with "
                     f"{setting('client-pools')}, or with {setting('pool')} {name}=PERMITS."
@@ -338,12 +338,12 @@ class Interface:
     async def remove_pool(self, request: Request) -> Response:
         with self.changing(request, None) as pool:
             await pool.introduced()
-            self.node.remove(pool.name)
+            self.node.registry.remove(pool.name)
         return answer(messages.Removed(pool.name))
 
     @contextlib.contextmanager
     def changing(self, request: Request, timeout: float | None) -> Iterator[LocalPool]:
-        with self.node.visited(limits.name(request.parameters["pool"])) as pool:
+        with self.node.registry.visited(limits.name(request.parameters["pool"])) as pool:
             try:
                 yield pool
             except TimeoutError:
@@ -373,7 +373,7 @@ class Interface:
     async def wait_for(
         self, request: Request, body: messages.Acquire, session: Session | None
     ) -> Response:
-        with self.node.visited(limits.name(request.parameters["pool"])) as pool:
+        with self.node.registry.visited(limits.name(request.parameters["pool"])) as pool:
             waits = asked(pool, body)
             try:
                 with self.known_as(body.request, waits):

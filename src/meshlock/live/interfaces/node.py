@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import secrets
 import socket
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from logging import WARNING
 from pathlib import Path
 from typing import Any, cast
 
-from meshlock.errors import NoSuchPool, Refused, setting
+from meshlock.errors import Refused
 from meshlock.live.interfaces.agent_settings import AgentSettings
 from meshlock.live.interfaces.configuration import secret, warn_if_others_read
-from meshlock.live.links.frames import BadFrame
+from meshlock.live.interfaces.registry import Registry
 from meshlock.live.links.link import Receiver
 from meshlock.live.links.mesh import ZENOH, Mesh, split
 from meshlock.live.links.reach import advertised
 from meshlock.live.links.security import Security, by_certificate, by_secret, unprotected
 from meshlock.live.machine import limits
 from meshlock.live.machine.logs import log_event
-from meshlock.live.pools.birth import FIRST_CONTACT, Expected
 from meshlock.live.pools.grants import Pool
 from meshlock.live.pools.pool import LocalPool
 from meshlock.live.pools.pool_configuration import (
@@ -32,16 +28,14 @@ from meshlock.live.pools.pool_configuration import (
     NO_RECOVERY,
     PROMOTE_AFTER,
     REPLACE_AFTER,
-    PoolConfiguration,
     agreed,
     chosen,
     founded,
     made_now,
 )
 from meshlock.live.pools.promises import Promises, default_folder
-from meshlock.live.pools.recording import Recording
 from meshlock.live.pools.status import Status, mark_gone
-from meshlock.live.pools.views import Views, unseen
+from meshlock.live.pools.views import Views
 
 LEASE = 3.0
 """Seconds, unless whoever makes the pool says otherwise."""
@@ -131,16 +125,13 @@ class Node:
         self.zenoh = zenoh
         self.clock_rate = clock_rate
         self.boot = secrets.randbits(48) + 1
-        self.pools: dict[str, LocalPool] = {}
+        self.registry = Registry(self)
+        self.pools = self.registry.pools
         self._secret = secret
         self._certificates = Path(certificates) if certificates is not None else None
         self._mesh: Mesh | None = None
         self._views: Views | None = None
         self._closing = False
-        self._foundings: dict[str, asyncio.Task[None]] = {}  # pool: to be made, or opened
-        self._linked_at = 0.0  # when a link came up or went down last, by the mesh's time
-        self._told_of: dict[str, str] = {}  # pools nobody here asked for: the peer who spoke of it
-        self._visits: dict[str, int] = {}  # pools that only requests named: how many wait for it
         limits.name(self.name, "node")
         self.promises: Promises | None = None
         if state is not None:
@@ -196,9 +187,12 @@ class Node:
             await self._mesh.listen(*split(self.listen))
         if self.zenoh is not None:
             await self._mesh.join_zenoh(self.zenoh)
-        self._linked_at = self._mesh.time()
+        self.registry.linked_at = self._mesh.time()
         for address in self.peers:
             self._mesh.dial(address)
+
+    def is_running(self) -> bool:
+        return self._mesh is not None and not self._closing
 
     def security(self) -> Security:
         if self._certificates is not None:
@@ -216,7 +210,7 @@ class Node:
         self._closing = True
         mesh = self._mesh
         mesh.reach.close()
-        for task in self._foundings.values():
+        for task in self.registry.foundings.values():
             task.cancel()
         for pool in self.pools.values():
             mesh.failures.run("pool", pool.close)
@@ -321,34 +315,20 @@ class Node:
             permits, names = limits.named_permits(permits)
         if recovery not in (None, NO_RECOVERY):
             raise Refused(f"recovery is 'none' or left out, not {limits.shown(recovery)}.")
-        if isinstance(members, str) and members != AUTO:
-            raise Refused(f"members is 'auto' or a list of names, not {limits.shown(members)}.")
-        by_name = () if members == AUTO else tuple(members)
-        for member in by_name:
-            if by_name.count(member) > 1:
-                raise Refused(f"members names {limits.shown(member)} twice: name every node once.")
+        by_name = member_names(members)
         if recovery == NO_RECOVERY:
             if names:
                 raise Refused(f"Named permits need leases: leave out recovery for {name}.")
             return Pool(
                 self.plain_pool(name, permits, founder, algorithm, options, by_name, links, lease)
             )
-        if founder is not None:
-            raise Refused(
-                'founder is only for pools with recovery = "none": leave it out for '
-                f"{name}, which is joined or made by any node."
-            )
-        if links is not None:
-            raise Refused(
-                'links is only for pools with recovery = "none": leave it out for '
-                f'{name}, or set recovery = "none".'
-            )
+        refuse_without_leases(name, founder=founder, links=links)
         if members != AUTO and not by_name:
             raise Refused(f"members names nobody: name nodes, or leave it out for {name}.")
         lasting = LEASE if lease is None else lease
         if by_name:
             configuration = agreed(name, permits, algorithm, options or {}, by_name, lasting, names)
-            pool = self.known(name)
+            pool = self.registry.known(name)
             pool.asked_permits = configuration.permits
             if pool.configuration is None and not pool.participation.remember(
                 configuration.identity
@@ -356,19 +336,19 @@ class Node:
                 pool.participation.adopt(configuration)
             return Pool(pool)
         chosen(algorithm, True, options or {})
-        pool = self.known(name)
+        pool = self.registry.known(name)
         if pool.configuration is None:
             pool.participation.remember()
         if permits is None:
             return Pool(pool)
         pool.asked_permits = permits
-        under_way = pool.birth.wanted is not None or pool.name in self._foundings
+        under_way = pool.birth.wanted is not None or pool.name in self.registry.foundings
         if pool.configuration is None and not under_way:
             rules = (most_members, promote_after, replace_after)
             configuration = made_now(
                 *(name, self.name, permits, algorithm, options or {}, lasting, rules, names)
             )
-            self.found(pool, configuration, self.create)
+            self.registry.make(pool, configuration, self.create)
         return Pool(pool)
 
     async def create_pool(
@@ -387,11 +367,11 @@ class Node:
             wanted = made_now(name, self.name, count, None, {}, LEASE, rules, names)
         if wanted is None:
             raise Refused(f"This node was not told to make {name}: say how many permits it has.")
-        pool = self.known(name)
+        pool = self.registry.known(name)
         pool.asked_permits = wanted.permits
         log_event(WARNING, "pool made on purpose", pool=name, node=self.name)
         pool.birth.wanted = wanted
-        self.found(pool, wanted, on_purpose=True)
+        self.registry.make(pool, wanted, on_purpose=True)
         await pool.introduced()
         return pool.permits or 0
 
@@ -431,176 +411,12 @@ class Node:
             configuration = founded(
                 name, self.name, permits, algorithm, options or {}, members, links
             )
-            pool = self.known(name)
-            self.found(pool, configuration, on_purpose=True)
-        pool = self.known(name)
+            pool = self.registry.known(name)
+            self.registry.make(pool, configuration, on_purpose=True)
+        pool = self.registry.known(name)
         if permits is not None:
             pool.asked_permits = permits
         return pool
-
-    def found(self, pool: LocalPool, configuration: PoolConfiguration, on_purpose: bool) -> None:
-        """Make the pool, or have it made: on purpose unless a neighbour knows it, else if this node
-        may (:mod:`~meshlock.live.pools.birth`)."""
-        if not on_purpose:
-            pool.birth.want(configuration)
-        elif self.peers or self.discovering:
-            task = asyncio.get_running_loop().create_task(self.found_later(pool, configuration))
-            self.mesh.failures.mind("pool", task)
-            self._foundings[pool.name] = task
-            task.add_done_callback(lambda _: self._foundings.pop(pool.name, None))
-        else:
-            pool.participation.adopt(configuration, founding=True)
-
-    async def found_later(self, pool: LocalPool, configuration: PoolConfiguration) -> None:
-        """Make the pool unless a peer knows it: a founder that restarts must join instead. Before
-        anything is granted all neighbours must have said that they know no other: of several that
-        make it at the same time one stays."""
-        mesh = self.mesh
-        tried = [event.wait() for event in mesh.tried.values()]
-        with suppress(TimeoutError):
-            async with asyncio.timeout(FIRST_CONTACT):
-                await asyncio.gather(*tried)
-                await asyncio.sleep(FIRST_CONTACT if self.discovering else self.heartbeat)
-        if pool.configuration is not None:
-            return
-        pool.participation.adopt(configuration, founding=True, opened=False)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(FIRST_CONTACT):
-                while not pool.peers.answered():
-                    await asyncio.sleep(self.heartbeat / 10)
-        pool.ready.set()
-
-    def expected(self) -> Expected:
-        """The nodes that this one names; if it names nobody, and others can call it from elsewhere,
-        whoever calls."""
-        mesh = self.mesh
-        at = {address: mesh.at.get(address) or self.listening_at(address) for address in self.peers}
-        names = {name for name in at.values() if name} - {self.name}
-        unknown = [address for address, name in at.items() if not name]
-        if names or unknown:
-            away = [address for address, name in at.items() if name in names - mesh.linked]
-            needs = (1 + len(names) + len(unknown)) // 2 + 1
-            linked = frozenset(names & mesh.linked)
-            return Expected(needs, frozenset(names), linked, (*unknown, *away))
-        if not (self.discovering or self.is_exposed()):
-            return Expected(1)
-        callers = frozenset(mesh.linked)
-        return Expected(2, callers, callers, calls_at=mesh.address)
-
-    def listening_at(self, address: str) -> str:
-        """Who says so of itself, and is linked to us, though we cannot dial it."""
-        records = self.mesh.link_map.records
-        found = [name for name in self.mesh.linked if name in records]
-        return next((name for name in found if address in records[name].addresses), "")
-
-    def is_exposed(self) -> bool:
-        """Can nodes of other machines link to this one?"""
-        if self.listen is None:
-            return self.zenoh is not None
-        host = split(self.listen)[0]
-        return not (host.startswith("127.") or host in ("::1", "localhost"))
-
-    def known(self, name: str) -> LocalPool:
-        """A program here uses this pool."""
-        pool = self.pools.get(name)
-        self._visits.pop(name, None)
-        if pool is None or name in self._told_of:
-            most = self.most_pools
-            if len(self.pools) - len(self._told_of) >= most:
-                raise Refused(
-                    f"Cannot add the pool '{name}': this node has {most:,} pools already. "
-                    f"Remove one, use one of them, or raise {setting('most-pools')}."
-                )
-            self._told_of.pop(name, None)
-        return self.made(name) if pool is None else pool
-
-    def made(self, name: str) -> LocalPool:
-        if self._mesh is None or self._closing:
-            raise Refused("Start the node first: use 'async with meshlock.Node(...) as node'.")
-        recording = None
-        if self.trace is not None:
-            path = self.trace / f"{name}.{self.name}.jsonl"
-            recording = Recording(path, self.name, self.trace_limit)
-        pool = LocalPool(
-            *(name, self.name, self._mesh, self.views, recording, self.promises, self.member)
-        )
-        pool.unknown = self.unknown
-        pool.birth.expected = self.expected
-        pool.token_watch.everywhere = partial(unseen, self.views, pool)
-        self.pools[name], self._mesh.receivers[name] = pool, pool.adapter
-        return pool
-
-    def unknown(self, name: str) -> NoSuchPool | None:
-        """Neighbours announce all pools to each other as soon as they are linked. So a while after
-        that a name that nobody has announced is the name of no pool; unless we are cut off."""
-        mesh = self.mesh
-        settled = mesh.time() - self._linked_at >= FIRST_CONTACT
-        hoping = (self.peers or self.discovering) and not mesh.linked
-        pool = self.pools.get(name)
-        wanted = pool is not None and pool.birth.wanted is not None
-        if not settled or wanted or name in self._foundings or hoping:
-            return None
-        known = self.known_pools()
-        return None if name in known else NoSuchPool(name, known)
-
-    def known_pools(self) -> list[str]:
-        return [name for name, pool in self.pools.items() if pool.configuration is not None]
-
-    @contextmanager
-    def visited(self, name: str) -> Iterator[LocalPool]:
-        """The pool of this name, for a request from outside, which may say any name. If nobody
-        knows such a pool, it is forgotten with the last request for it."""
-        waiting = self._visits.get(name, 0)
-        new = name not in self.pools
-        self.pool(name)
-        pool = self.pools[name]
-        if new or waiting:
-            self._visits[name] = waiting + 1
-        try:
-            yield pool
-        finally:
-            if name in self._visits:
-                self._visits[name] -= 1
-                if pool.configuration is not None:
-                    del self._visits[name]
-                elif not self._visits[name] and pool.participation.is_empty():
-                    self.forget(name)
-
-    def remove(self, name: str) -> None:
-        """Forget a pool that nobody else has and nobody uses; neighbours would announce it."""
-        pool = self.pools[name]
-        others = sorted(pool.peers.near)
-        if others:
-            raise Refused(
-                f"Cannot remove {name}: it is also a pool of {', '.join(others)}. Stop these nodes "
-                f"first."
-            )
-        pool.adapter.settle()
-        if pool.clients:
-            raise Refused(
-                f"Cannot remove {name}: programs of this node hold or wait for its "
-                "permits. Stop them first."
-            )
-        pool.participation.stop()
-        if self.promises is not None:
-            self.promises.forget(name)
-        self.forget(name)
-
-    def forget(self, name: str) -> None:
-        """A pool of which nothing is known but its name."""
-        self._visits.pop(name, None)
-        self._told_of.pop(name, None)
-        del self.mesh.receivers[name]
-        self.pools.pop(name).close()
-
-    def forget_hearsay(self) -> None:
-        """Pools that only somebody spoke of who cannot be reached any more. What was sent in
-        custody stays: its sender believes that it has arrived."""
-        for name, teller in list(self._told_of.items()):
-            pool = self.pools[name]
-            gone = teller not in self.mesh.linked and not self.mesh.link_map.reaches(teller)
-            if pool.participation.is_empty() and gone:
-                self.forget(name)
 
     # -- links -------------------------------------------------------------------------
 
@@ -617,21 +433,25 @@ class Node:
             self.peers.append(address)
 
     def up(self, peer: str) -> None:
-        self._linked_at = self.mesh.time()
+        self.registry.linked_at = self.mesh.time()
         for pool in self.pools.values():
             self.mesh.failures.run("pool", pool.peers.up, peer)
             self.mesh.failures.run("pool", pool.birth.up, peer)
 
     def down(self, peer: str) -> None:
-        self._linked_at = self.mesh.time()
+        self.registry.linked_at = self.mesh.time()
         for pool in self.pools.values():
             self.mesh.failures.run("pool", pool.peers.down, peer)
-        self.forget_hearsay()
+        self.registry.forget_hearsay()
+
+    def receiver(self, sender: str, pool: str) -> Receiver | None:
+        """Of messages of a pool that we do not know yet."""
+        return self.registry.receiver(sender, pool)
 
     def map_changed(self) -> None:
         for pool in self.pools.values():
             self.mesh.failures.run("pool", pool.participation.map_changed)
-        self.forget_hearsay()
+        self.registry.forget_hearsay()
 
     def friends(self) -> set[str]:
         """With whom we are members of a pool."""
@@ -639,33 +459,6 @@ class Node:
         return {name for one in pools if one.node.member.is_member() for name in one.names()} - {
             self.name
         }
-
-    def receiver(self, sender: str, pool: str) -> Receiver | None:
-        """Somebody has written of a pool that we do not know yet; None if we do not want to."""
-        if self._closing:
-            return None
-        if not re.fullmatch(limits.NAME, pool):
-            raise BadFrame("a message with an invalid pool name")
-        most = self.most_pools
-        if len(self._told_of) >= most and not self.makes_room(sender):
-            why = f"its pool {pool!r} exceeds the limit of {most:,} pools of others"
-            self.mesh.refusals.note(sender, why)
-            return None
-        self._told_of[pool] = sender
-        return self.made(pool).adapter
-
-    def makes_room(self, sender: str) -> bool:
-        """Forget a pool of which only its name is known, of whoever spoke of more than others."""
-        tellers = Counter(self._told_of.values())
-        most = max(tellers, key=tellers.__getitem__)
-        if most == sender:
-            return False
-        for name, teller in list(self._told_of.items()):
-            pool = self.pools[name]
-            if teller == most and pool.participation.is_empty():
-                self.forget(name)
-                return True
-        return False
 
     # -- what people ask ---------------------------------------------------------------
 
@@ -681,18 +474,15 @@ class Node:
         assert self._views is not None
         return self._views
 
-    def owns(self, name: str) -> bool:
-        """Is there such a pool, or does our own user say so? Requests may name anything."""
-        named = name not in self._visits and name not in self._told_of
-        return named or self.pools[name].configuration is not None
-
     def status(self) -> Status:
         """Everything a person or a program may want to know, as plain values."""
         mesh = self._mesh
         met = [] if mesh is None else [s.peer for s in mesh.sessions.values() if s.generation]
         links = {} if mesh is None else {peer: mesh.describe(peer) for peer in met}
         known = {} if mesh is None else mesh.link_map.describe()
-        pools = {name: pool.describe() for name, pool in self.pools.items() if self.owns(name)}
+        pools = {
+            name: pool.describe() for name, pool in self.pools.items() if self.registry.owns(name)
+        }
         mark_gone(known, links, pools)
         found: Any = {
             "node": self.name,
@@ -706,3 +496,28 @@ class Node:
             "pools": pools,
         }
         return cast(Status, found)
+
+
+def member_names(members: Sequence[str]) -> tuple[str, ...]:
+    """None where nodes become members by themselves."""
+    if isinstance(members, str) and members != AUTO:
+        raise Refused(f"members is 'auto' or a list of names, not {limits.shown(members)}.")
+    names = () if members == AUTO else tuple(members)
+    for member in names:
+        if names.count(member) > 1:
+            raise Refused(f"members names {limits.shown(member)} twice: name every node once.")
+    return names
+
+
+def refuse_without_leases(name: str, founder: bool | None, links: object) -> None:
+    """What is only for pools without leases."""
+    if founder is not None:
+        raise Refused(
+            'founder is only for pools with recovery = "none": leave it out for '
+            f"{name}, which is joined or made by any node."
+        )
+    if links is not None:
+        raise Refused(
+            'links is only for pools with recovery = "none": leave it out for '
+            f'{name}, or set recovery = "none".'
+        )

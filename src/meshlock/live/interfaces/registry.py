@@ -1,0 +1,238 @@
+"""The pools of a node: programs ask for them, peers speak of them, and some are forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from meshlock.errors import NoSuchPool, Refused, setting
+from meshlock.live.links.frames import BadFrame
+from meshlock.live.links.link import Receiver
+from meshlock.live.links.mesh import split
+from meshlock.live.machine import limits
+from meshlock.live.pools.birth import FIRST_CONTACT, Expected
+from meshlock.live.pools.pool import LocalPool
+from meshlock.live.pools.pool_configuration import PoolConfiguration
+from meshlock.live.pools.recording import Recording
+from meshlock.live.pools.views import unseen
+
+if TYPE_CHECKING:
+    from meshlock.live.interfaces.node import Node
+
+
+class Registry:
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.pools: dict[str, LocalPool] = {}
+        self.foundings: dict[str, asyncio.Task[None]] = {}  # pool: to be made, or opened
+        self.linked_at = 0.0  # when a link came up or went down last, by the mesh's time
+        self.told_of: dict[str, str] = {}  # pools no program asked for: the peer who spoke of it
+        self.visits: dict[str, int] = {}  # pools that only requests named: how many wait for it
+
+    def make(self, pool: LocalPool, configuration: PoolConfiguration, on_purpose: bool) -> None:
+        """Make the pool, or have it made: on purpose unless a neighbour knows it, else if this node
+        may (:mod:`~meshlock.live.pools.birth`)."""
+        if not on_purpose:
+            pool.birth.want(configuration)
+        elif self.node.peers or self.node.discovering:
+            task = asyncio.get_running_loop().create_task(self.make_later(pool, configuration))
+            self.node.mesh.failures.mind("pool", task)
+            self.foundings[pool.name] = task
+            task.add_done_callback(lambda _: self.foundings.pop(pool.name, None))
+        else:
+            pool.participation.adopt(configuration, founding=True)
+
+    async def make_later(self, pool: LocalPool, configuration: PoolConfiguration) -> None:
+        """Make the pool unless a peer knows it: a founder that restarts must join instead. Before
+        anything is granted all neighbours must have said that they know no other: of several that
+        make it at the same time one stays."""
+        mesh = self.node.mesh
+        tried = [event.wait() for event in mesh.tried.values()]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_CONTACT):
+                await asyncio.gather(*tried)
+                await asyncio.sleep(FIRST_CONTACT if self.node.discovering else self.node.heartbeat)
+        if pool.configuration is not None:
+            return
+        pool.participation.adopt(configuration, founding=True, opened=False)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_CONTACT):
+                while not pool.peers.answered():
+                    await asyncio.sleep(self.node.heartbeat / 10)
+        pool.ready.set()
+
+    def expected(self) -> Expected:
+        """The nodes that this one names; if it names nobody, and others can call it from elsewhere,
+        whoever calls."""
+        mesh = self.node.mesh
+        at = {
+            address: mesh.at.get(address) or self.listening_at(address)
+            for address in self.node.peers
+        }
+        names = {name for name in at.values() if name} - {self.node.name}
+        unknown = [address for address, name in at.items() if not name]
+        if names or unknown:
+            away = [address for address, name in at.items() if name in names - mesh.linked]
+            needs = (1 + len(names) + len(unknown)) // 2 + 1
+            linked = frozenset(names & mesh.linked)
+            return Expected(needs, frozenset(names), linked, (*unknown, *away))
+        if not (self.node.discovering or self.is_exposed()):
+            return Expected(1)
+        callers = frozenset(mesh.linked)
+        return Expected(2, callers, callers, calls_at=mesh.address)
+
+    def listening_at(self, address: str) -> str:
+        """Who says so of itself, and is linked to us, though we cannot dial it."""
+        records = self.node.mesh.link_map.records
+        found = [name for name in self.node.mesh.linked if name in records]
+        return next((name for name in found if address in records[name].addresses), "")
+
+    def is_exposed(self) -> bool:
+        """Can nodes of other machines link to this one?"""
+        if self.node.listen is None:
+            return self.node.zenoh is not None
+        host = split(self.node.listen)[0]
+        return not (host.startswith("127.") or host in ("::1", "localhost"))
+
+    def known(self, name: str) -> LocalPool:
+        """A program here uses this pool."""
+        pool = self.pools.get(name)
+        self.visits.pop(name, None)
+        if pool is None or name in self.told_of:
+            most = self.node.most_pools
+            if len(self.pools) - len(self.told_of) >= most:
+                raise Refused(
+                    f"Cannot add the pool '{name}': this node has {most:,} pools already. "
+                    f"Remove one, use one of them, or raise {setting('most-pools')}."
+                )
+            self.told_of.pop(name, None)
+        return self.made(name) if pool is None else pool
+
+    def made(self, name: str) -> LocalPool:
+        node = self.node
+        if not node.is_running():
+            raise Refused("Start the node first: use 'async with meshlock.Node(...) as node'.")
+        recording = None
+        if node.trace is not None:
+            path = node.trace / f"{name}.{node.name}.jsonl"
+            recording = Recording(path, node.name, node.trace_limit)
+        pool = LocalPool(
+            *(name, node.name, node.mesh, node.views, recording, node.promises, node.member)
+        )
+        pool.unknown = self.unknown
+        pool.birth.expected = self.expected
+        pool.token_watch.everywhere = partial(unseen, node.views, pool)
+        self.pools[name], node.mesh.receivers[name] = pool, pool.adapter
+        return pool
+
+    def unknown(self, name: str) -> NoSuchPool | None:
+        """Neighbours announce all pools to each other as soon as they are linked. So a while after
+        that a name that nobody has announced is the name of no pool; unless we are cut off."""
+        mesh = self.node.mesh
+        settled = mesh.time() - self.linked_at >= FIRST_CONTACT
+        hoping = (self.node.peers or self.node.discovering) and not mesh.linked
+        pool = self.pools.get(name)
+        wanted = pool is not None and pool.birth.wanted is not None
+        if not settled or wanted or name in self.foundings or hoping:
+            return None
+        known = self.known_pools()
+        return None if name in known else NoSuchPool(name, known)
+
+    def known_pools(self) -> list[str]:
+        return [name for name, pool in self.pools.items() if pool.configuration is not None]
+
+    @contextmanager
+    def visited(self, name: str) -> Iterator[LocalPool]:
+        """The pool of this name, for a request from outside, which may say any name. If nobody
+        knows such a pool, it is forgotten with the last request for it."""
+        waiting = self.visits.get(name, 0)
+        new = name not in self.pools
+        self.node.pool(name)
+        pool = self.pools[name]
+        if new or waiting:
+            self.visits[name] = waiting + 1
+        try:
+            yield pool
+        finally:
+            if name in self.visits:
+                self.visits[name] -= 1
+                if pool.configuration is not None:
+                    del self.visits[name]
+                elif not self.visits[name] and pool.participation.is_empty():
+                    self.forget(name)
+
+    def remove(self, name: str) -> None:
+        """Forget a pool that nobody else has and nobody uses; neighbours would announce it."""
+        pool = self.pools[name]
+        others = sorted(pool.peers.near)
+        if others:
+            raise Refused(
+                f"Cannot remove {name}: it is also a pool of {', '.join(others)}. Stop these nodes "
+                f"first."
+            )
+        pool.adapter.settle()
+        if pool.clients:
+            raise Refused(
+                f"Cannot remove {name}: programs of this node hold or wait for its "
+                "permits. Stop them first."
+            )
+        pool.participation.stop()
+        if self.node.promises is not None:
+            self.node.promises.forget(name)
+        self.forget(name)
+
+    def forget(self, name: str) -> None:
+        """A pool of which nothing is known but its name."""
+        self.visits.pop(name, None)
+        self.told_of.pop(name, None)
+        del self.node.mesh.receivers[name]
+        self.pools.pop(name).close()
+
+    def forget_hearsay(self) -> None:
+        """Pools that only somebody spoke of who cannot be reached any more. What was sent in
+        custody stays: its sender believes that it has arrived."""
+        mesh = self.node.mesh
+        for name, teller in list(self.told_of.items()):
+            pool = self.pools[name]
+            gone = teller not in self.node.mesh.linked and not self.node.mesh.link_map.reaches(
+                teller
+            )
+            if pool.participation.is_empty() and gone:
+                self.forget(name)
+
+    def receiver(self, sender: str, pool: str) -> Receiver | None:
+        """Somebody has written of a pool that we do not know yet; None if we do not want to."""
+        if not self.node.is_running():
+            return None
+        if not re.fullmatch(limits.NAME, pool):
+            raise BadFrame("a message with an invalid pool name")
+        most = self.node.most_pools
+        if len(self.told_of) >= most and not self.makes_room(sender):
+            why = f"its pool {pool!r} exceeds the limit of {most:,} pools of others"
+            self.node.mesh.refusals.note(sender, why)
+            return None
+        self.told_of[pool] = sender
+        return self.made(pool).adapter
+
+    def makes_room(self, sender: str) -> bool:
+        """Forget a pool of which only its name is known, of whoever spoke of more than others."""
+        tellers = Counter(self.told_of.values())
+        most = max(tellers, key=tellers.__getitem__)
+        if most == sender:
+            return False
+        for name, teller in list(self.told_of.items()):
+            pool = self.pools[name]
+            if teller == most and pool.participation.is_empty():
+                self.forget(name)
+                return True
+        return False
+
+    def owns(self, name: str) -> bool:
+        """Is there such a pool, or does our own user say so? Requests may name anything."""
+        named = name not in self.visits and name not in self.told_of
+        return named or self.pools[name].configuration is not None
