@@ -33,6 +33,7 @@ from meshlock.algorithms.recovery.messages import Renew, Suggest
 from meshlock.algorithms.recovery.proposal import Proposal
 from meshlock.algorithms.recovery.records import NEVER, NO_EPOCH, Change, Life, Part
 from meshlock.live.interfaces import http, sessions
+from meshlock.live.interfaces.registry import Registry
 from meshlock.live.links.frames import Carry
 from meshlock.live.links.mesh import Mesh
 from meshlock.live.links.session import LinkSession

@@ -45,6 +45,12 @@ CHANGING = ("lease", "seconds", "sent", "received", "unseen")
 """Keys of a pool's status that are no news."""
 
 
+POOL = "/v1/pools/{pool}"
+WHY = messages.Why
+REFUSED: dict[int, Any] = {400: WHY, 404: WHY, 409: messages.NotNow, 413: WHY}
+"""What is answered to a request with a body that cannot be granted."""
+
+
 class Operation(NamedTuple):
     """One thing that can be asked for; OpenAPI is made from these."""
 
@@ -79,138 +85,111 @@ class Interface:
         self.leased: dict[str, Leased] = {}
 
     def operations(self) -> list[Operation]:
-        pool, why, not_now = "/v1/pools/{pool}", messages.Why, messages.NotNow
-        grant, session = "/v1/grants/{grant}", "/v1/sessions/{session}"
+        return [
+            *self.about_the_agent(),
+            *self.about_pools(),
+            *self.changing_pools(),
+            *self.about_grants(),
+        ]
+
+    def about_the_agent(self) -> list[Operation]:
+        alive = "Report whether the agent is alive."
+        ready = "Report whether the agent can grant permits of its pools."
+        metrics = "Return the metrics for Prometheus."
+        status = "Return everything that the agent knows."
+        both = {200: messages.Ready, 503: messages.Ready}
+        return [
+            Operation("GET", "/healthz", self.healthy, alive, {200: messages.Healthy}, open=True),
+            Operation("GET", "/readyz", self.ready, ready, both, open=True),
+            Operation("GET", "/metrics", self.metrics, metrics, {200: "text/plain", 501: WHY}),
+            Operation("GET", "/v1/status", self.status, status, {200: Status}),
+        ]
+
+    def about_pools(self) -> list[Operation]:
+        show = "Return one pool as this node sees it, or stream its changes."
+        who = "Return the holders and waiting clients of a pool at all nodes."
+        acquire = "Request permits, and wait for them."
+        urgency = "Change the priority or the deadline of a waiting request."
         return [
             Operation(
-                *("GET", "/healthz", self.healthy, "Report whether the agent is alive."),
-                {200: messages.Healthy},
-                open=True,
-            ),
-            Operation(
-                *(
-                    "GET",
-                    "/readyz",
-                    self.ready,
-                    "Report whether the agent can grant permits of its pools.",
-                ),
-                {200: messages.Ready, 503: messages.Ready},
-                open=True,
-            ),
-            Operation(
-                *("GET", "/metrics", self.metrics, "Return the metrics for Prometheus."),
-                {200: "text/plain", 501: why},
-            ),
-            Operation(
-                *("GET", "/v1/status", self.status, "Return everything that the agent knows."),
-                {200: Status},
-            ),
-            Operation(
-                *(
-                    "GET",
-                    pool,
-                    self.show_pool,
-                    "Return one pool as this node sees it, or stream its changes.",
-                ),
-                {200: messages.PoolShown, 400: why, 404: why},
+                *("GET", POOL, self.show_pool, show, {200: messages.PoolShown, 400: WHY, 404: WHY}),
                 query=messages.OfPool,
                 streams=True,
             ),
+            Operation("GET", f"{POOL}/who", self.who, who, {200: Picture, 400: WHY, 404: WHY}),
             Operation(
-                *(
-                    "GET",
-                    f"{pool}/who",
-                    self.who,
-                    "Return the holders and waiting clients of a pool at all nodes.",
-                ),
-                {200: Picture, 400: why, 404: why},
-            ),
-            Operation(
-                *("POST", f"{pool}/acquire", self.acquire, "Request permits, and wait for them."),
-                {200: messages.Granted, 400: why, 404: why, 409: not_now, 413: why, 503: why},
+                *("POST", f"{POOL}/acquire", self.acquire, acquire),
+                {200: messages.Granted, **REFUSED, 503: WHY},
                 body=messages.Acquire,
                 links=["show_grant", "renew", "release"],
             ),
             Operation(
-                *("POST", "/v1/requests/{request}/priority", self.change_priority),
-                "Change the priority or the deadline of a waiting request.",
-                {200: messages.Urgent, 400: why, 404: why, 409: not_now, 413: why},
+                *("POST", "/v1/requests/{request}/priority", self.change_priority, urgency),
+                {200: messages.Urgent, **REFUSED},
                 body=messages.ChangePriority,
             ),
-            Operation(
-                *("POST", f"{pool}/members", self.change_members, "Add or remove a member."),
-                {200: messages.Members, 400: why, 404: why, 409: not_now, 413: why},
-                body=messages.ChangeMembers,
+        ]
+
+    def changing_pools(self) -> list[Operation]:
+        unnamed = {status: body for status, body in REFUSED.items() if status != 404}
+        permits = {200: messages.Permits, **REFUSED}
+        table: list[tuple[str, Handler, str, dict[int, Any], type | None]] = [
+            (
+                *("members", self.change_members, "Add or remove a member."),
+                *({200: messages.Members, **REFUSED}, messages.ChangeMembers),
             ),
-            Operation(
-                *(
-                    "POST",
-                    f"{pool}/permits",
-                    self.change_permits,
-                    "Change the number or names of the permits.",
-                ),
-                {200: messages.Permits, 400: why, 404: why, 409: not_now, 413: why},
-                body=messages.ChangePermits,
+            (
+                *("permits", self.change_permits, "Change the number or names of the permits."),
+                *(permits, messages.ChangePermits),
             ),
-            Operation(
-                *("POST", f"{pool}/join", self.join_pool),
+            (
+                *("join", self.join_pool),
                 "Join a pool, or have it made, if the agent allows that.",
-                {200: messages.Joined, 400: why, 409: not_now, 413: why},
-                body=messages.Join,
+                *({200: messages.Joined, **unnamed}, messages.Join),
             ),
-            Operation(
-                *("POST", f"{pool}/create", self.create_pool, "Make a pool that no node has."),
-                {200: messages.Permits, 400: why, 409: not_now, 413: why},
-                body=messages.Create,
+            (
+                *("create", self.create_pool, "Make a pool that no node has."),
+                *({200: messages.Permits, **unnamed}, messages.Create),
             ),
-            Operation(
-                *("POST", f"{pool}/join-from", self.join_from, "Join another pool of this name."),
-                {200: messages.Permits, 400: why, 404: why, 409: not_now, 413: why},
-                body=messages.JoinFrom,
+            (
+                *("join-from", self.join_from, "Join another pool of this name."),
+                *(permits, messages.JoinFrom),
             ),
-            Operation(
-                *("POST", f"{pool}/reset", self.reset_pool, "Reset a pool."),
-                {200: messages.Permits, 400: why, 404: why, 409: not_now, 413: why},
+            ("reset", self.reset_pool, "Reset a pool.", permits, None),
+            (
+                *("remove", self.remove_pool, "Remove a pool that no other node has."),
+                *({200: messages.Removed, **REFUSED}, None),
             ),
-            Operation(
-                *(
-                    "POST",
-                    f"{pool}/remove",
-                    self.remove_pool,
-                    "Remove a pool that no other node has.",
-                ),
-                {200: messages.Removed, 400: why, 404: why, 409: not_now, 413: why},
-            ),
+        ]
+        return [
+            Operation("POST", f"{POOL}/{what}", handler, summary, answers, body)
+            for what, handler, summary, answers, body in table
+        ]
+
+    def about_grants(self) -> list[Operation]:
+        grant, session = "/v1/grants/{grant}", "/v1/sessions/{session}"
+        release = "Release the permits, or some of them."
+        renew = "Renew a grant for another ttl."
+        opening = "Open a session, which ends with the connection."
+        events = "Return or stream what happens to the grants of a session."
+        return [
             Operation(
                 *("GET", grant, self.show_grant, "Return a grant."),
-                {200: messages.Held, 404: why},
+                {200: messages.Held, 404: WHY},
             ),
             Operation(
-                *("DELETE", grant, self.release, "Release the permits, or some of them."),
-                {204: None, 400: why, 404: why, 409: not_now},
+                *("DELETE", grant, self.release, release),
+                {204: None, 400: WHY, 404: WHY, 409: messages.NotNow},
                 query=messages.OfRelease,
             ),
             Operation(
-                *("POST", f"{grant}/renew", self.renew, "Renew a grant for another ttl."),
-                {200: messages.Renewed, 404: why, 409: not_now},
+                *("POST", f"{grant}/renew", self.renew, renew),
+                {200: messages.Renewed, 404: WHY, 409: messages.NotNow},
             ),
+            Operation("POST", "/v1/sessions", self.open_session, opening, {201: messages.Opened}),
             Operation(
-                *(
-                    "POST",
-                    "/v1/sessions",
-                    self.open_session,
-                    "Open a session, which ends with the connection.",
-                ),
-                {201: messages.Opened},
-            ),
-            Operation(
-                *(
-                    "GET",
-                    f"{session}/events",
-                    self.session_events,
-                    "Return or stream what happens to the grants of a session.",
-                ),
-                {200: messages.Events, 400: why, 404: why},
+                *("GET", f"{session}/events", self.session_events, events),
+                {200: messages.Events, 400: WHY, 404: WHY},
                 query=messages.OfSession,
                 streams=True,
             ),

@@ -196,7 +196,6 @@ class Registry:
     def forget_hearsay(self) -> None:
         """Pools that only somebody spoke of who cannot be reached any more. What was sent in
         custody stays: its sender believes that it has arrived."""
-        mesh = self.node.mesh
         for name, teller in list(self.told_of.items()):
             pool = self.pools[name]
             gone = teller not in self.node.mesh.linked and not self.node.mesh.link_map.reaches(
