@@ -60,7 +60,7 @@ def test_a_map_that_is_drawn_change_by_change_is_the_one_drawn_at_once() -> None
                     drawn.forget(name)
                 else:
                     peers = tuple(chance.sample(names, chance.randrange(len(names))))
-                    drawn.put(LinksFrame(name, 7, number, peers))
+                    drawn.store(LinksFrame(name, 7, number, peers))
                     drawn.stale = True
                 if chance.random() < 0.5:
                     says = {name: set(record.peers) for name, record in drawn.records.items()}
@@ -230,7 +230,7 @@ def test_a_record_is_not_told_to_neighbours_that_told_it_meanwhile() -> None:
                 map_of(node).receive = lambda peer, heard, name=name: told.append(name)  # type: ignore
             map_of(a).receive("b", record)
             map_of(a).receive("c", record)
-            map_of(a).settle()
+            map_of(a).apply_changes()
             await a_while(0.05)
             assert told == ["d"]
 
@@ -243,7 +243,7 @@ def test_a_neighbour_that_does_not_read_is_not_owed_what_it_has_told() -> None:
             await eventually(lambda: map_of(b).reaches("a"))
             mesh_of(a).open["b"].paused = True
             map_of(a).receive("x", LinksFrame("y", 7, 1, ()))
-            map_of(a).settle()
+            map_of(a).apply_changes()
             assert map_of(a).owed == {"b": {"y"}}
             map_of(a).receive("b", LinksFrame("y", 7, 1, ()))
             assert map_of(a).owed == {"b": set()}
@@ -457,7 +457,7 @@ def test_a_neighbour_that_does_not_read_is_owed_each_record_once() -> None:
             mesh.open["b"].paused = True
             for number in range(2, 50):
                 map_of(a).receive("x", LinksFrame("y", 7, number, ()))
-                map_of(a).settle()
+                map_of(a).apply_changes()
             assert map_of(a).owed == {"b": {"y"}}
             assert "y" not in map_of(b).links
             mesh.open["b"].paused = False

@@ -64,12 +64,12 @@ class Discovery:
         self, zeroconf: Zeroconf, service_type: str, name: str, state_change: ServiceStateChange
     ) -> None:
         if state_change is not ServiceStateChange.Removed:
-            task = asyncio.get_running_loop().create_task(self.look(name))
+            task = asyncio.get_running_loop().create_task(self.resolve(name))
             self.node.mesh.failures.mind("discovery", task)
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
 
-    async def look(self, service: str) -> None:
+    async def resolve(self, service: str) -> None:
         info = AsyncServiceInfo(SERVICE, service)
         if not await info.async_request(self.zeroconf.zeroconf, 3000):
             return

@@ -223,22 +223,22 @@ class Interface:
     async def show_pool(self, request: Request) -> Response:
         asked = queried(request, messages.OfPool)
         name = limits.name(request.parameters["pool"])
-        shown = self.look(name)
+        shown = self.shown(name)
         if streamed(request):
             return Response(kind=EVENTS, stream=self.changes(name))
         loop = asyncio.get_running_loop()
         end = loop.time() + min(asked.wait, LONGEST_POLL)
         while shown["version"] == asked.version and loop.time() < end:
             await asyncio.sleep(min(LOOK, max(0.0, end - loop.time())))
-            shown = self.look(name)
+            shown = self.shown(name)
         return answer(shown)
 
     async def who(self, request: Request) -> Response:
         name = limits.name(request.parameters["pool"])
-        self.look(name)
+        self.shown(name)
         return answer(await self.node.pools[name].picture())
 
-    def look(self, name: str) -> dict[str, Any]:
+    def shown(self, name: str) -> dict[str, Any]:
         pool = self.node.pools.get(name)
         if pool is None:
             raise impossible(NoSuchPool(name, self.node.registry.known_pools()))
@@ -257,7 +257,7 @@ class Interface:
         version, silent = "", 0.0
         while True:
             try:
-                shown = self.look(name)
+                shown = self.shown(name)
             except HTTPError:
                 return  # nobody knows it any more
             if shown["version"] != version:

@@ -175,7 +175,7 @@ class Registry:
                 f"Cannot remove {name}: it is also a pool of {', '.join(others)}. Stop these nodes "
                 f"first."
             )
-        pool.adapter.settle()
+        pool.adapter.release_pending()
         if pool.clients:
             raise Refused(
                 f"Cannot remove {name}: programs of this node hold or wait for its "

@@ -197,7 +197,7 @@ class Admission:
             if self.tls is None:
                 self.begin(arrival)
             else:
-                self.look(arrival)
+                self.peek(arrival)
 
     def make_room(self, error: OSError) -> None:
         victim = self.silent.victim() or self.begun.victim()
@@ -215,7 +215,7 @@ class Admission:
                 self.listener, self.mesh.failures.run, "accept", self.arrivals
             )
 
-    def look(self, arrival: Arrival) -> None:
+    def peek(self, arrival: Arrival) -> None:
         """At what it said first, if it has said anything."""
         try:
             first = arrival.socket.recv(PEEK, socket.MSG_PEEK)
@@ -223,7 +223,7 @@ class Admission:
             if arrival not in self.silent:
                 self.enter(self.silent, arrival)
                 self.mesh.loop.add_reader(
-                    arrival.socket, self.mesh.failures.run, "accept", self.look, arrival
+                    arrival.socket, self.mesh.failures.run, "accept", self.peek, arrival
                 )
             return
         except OSError as error:

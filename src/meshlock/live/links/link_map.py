@@ -160,7 +160,7 @@ class LinkMap:
             if record.name == self.me:  # of a former life of ours
                 self.publish(record.number + 1)
                 return
-            self.put(record)
+            self.store(record)
             self.departed.discard(record.name)
             self.changed(record.name, peer)
             if len(self.records) >= 2 * MOST_NODES or self.named >= 2 * MOST_LINKS:
@@ -186,7 +186,7 @@ class LinkMap:
             self.mesh.refusals.note(peer, f"it sent a link record of {record.name}: {doubts}")
         return not doubts
 
-    def put(self, record: LinksFrame) -> None:
+    def store(self, record: LinksFrame) -> None:
         before = self.records.get(record.name)
         self.named += len(record.peers) - (len(before.peers) if before is not None else 0)
         self.records[record.name] = record
@@ -202,7 +202,7 @@ class LinkMap:
 
     def publish(self, number: int) -> None:
         number, peers = min(number, LAST_RECORD), tuple(sorted(self.mesh.linked))
-        self.put(self.signed(number, peers, self.mesh.reach.addresses()))
+        self.store(self.signed(number, peers, self.mesh.reach.addresses()))
         self.changed(self.me, self.me)
 
     def changed(self, name: str, told_by: str) -> None:
@@ -265,9 +265,9 @@ class LinkMap:
         if self.settling is None and not self.closed:
             breath = max(BREATH, BREATH_PER_NODE * len(self.records))
             wait = self.last + breath - self.mesh.time()
-            self.settling = self.mesh.failures.later(max(0.0, wait), "map", self.settle)
+            self.settling = self.mesh.failures.later(max(0.0, wait), "map", self.apply_changes)
 
-    def settle(self) -> None:
+    def apply_changes(self) -> None:
         self.settling = None
         self.last = self.mesh.time()
         self.make_room()

@@ -232,7 +232,7 @@ class Mesh:
     def opened(self, connection: LinkConnection, resumed: bool, ended: bool) -> None:
         """A handshake is done; ``ended`` says that the generation before it is over."""
         peer = connection.peer
-        self.settled(connection)
+        self.end_handshake(connection)
         before = self.open.get(peer)
         if before is not None:
             before.abort("replaced by a newer connection")
@@ -274,7 +274,7 @@ class Mesh:
 
     def lost(self, connection: LinkConnection, reason: str) -> None:
         peer = connection.peer
-        self.settled(connection)
+        self.end_handshake(connection)
         if self.open.get(peer) is connection:
             del self.open[peer]
             self.heard[peer] = connection.heard
@@ -293,7 +293,7 @@ class Mesh:
         else:
             self.refusals.note(peer, f"it sent {error}")
 
-    def settled(self, connection: LinkConnection) -> None:
+    def end_handshake(self, connection: LinkConnection) -> None:
         """Its handshake is over, one way or the other."""
         self.handshakes.discard(connection)
         if self.dialling.get(connection.peer) is connection:
@@ -475,9 +475,11 @@ class Mesh:
                 connect = partial(self.zenoh.connect, address.removeprefix(ZENOH))
             else:
                 connect = partial(self.connect, *split(address))
-            self.diallers[address] = self.start(self.keep(address, connect))
+            self.diallers[address] = self.start(self.dial_repeatedly(address, connect))
 
-    async def keep(self, address: str, connect: Callable[[], Awaitable[LinkConnection]]) -> None:
+    async def dial_repeatedly(
+        self, address: str, connect: Callable[[], Awaitable[LinkConnection]]
+    ) -> None:
         peer, wait, said = "", FIRST_RETRY, ""
         while True:
             connection = self.open.get(peer)

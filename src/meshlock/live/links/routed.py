@@ -102,7 +102,7 @@ class Router:
         that sends it again will know better."""
         if content.since and not self.knows_clock(target):
             self.ask(target)
-        self.put(target, content, 0, urgent)
+        self.enqueue(target, content, 0, urgent)
 
     def advance(self, session: LinkSession, urgent: bool = True) -> None:
         """Send what custody keeps for a process without a link, as far as the window reaches."""
@@ -120,12 +120,12 @@ class Router:
             if content.since and not self.knows_clock(peer):
                 self.ask(peer)
                 break
-            if not self.put(peer, content, number, urgent):
+            if not self.enqueue(peer, content, number, urgent):
                 break
             sent = number
         self.sent[peer] = sent
 
-    def put(self, target: str, content: Content, number: int, urgent: bool) -> bool:
+    def enqueue(self, target: str, content: Content, number: int, urgent: bool) -> bool:
         """On the link that leads there, if there is one that can take it."""
         mesh = self.mesh
         connection = self.way(target)
@@ -184,7 +184,7 @@ class Router:
     def tick(self, now: float) -> None:
         """Once per heartbeat: receipts that nothing took along, and what had none for too long."""
         for target in list(self.owed):
-            self.put(target, RECEIPT, 0, urgent=False)
+            self.enqueue(target, RECEIPT, 0, urgent=False)
         self.owed.clear()
         for peer, session in list(self.mesh.sessions.items()):
             if session.up or not session.custody:
@@ -209,7 +209,9 @@ class Router:
         number, since = self.asked.get(target, (0, 0.0))
         if number == 0 or now - since >= self.mesh.dead:
             number = secrets.randbits(62) + 1
-            if self.put(target, Content("", 0, QUESTION, ASKED.pack(number)), 0, urgent=True):
+            if self.enqueue(
+                target, Content("", 0, QUESTION, ASKED.pack(number)), 0, urgent=True
+            ):
                 self.asked[target] = (number, now)
 
     def knows_clock(self, peer: str) -> bool:
@@ -226,7 +228,7 @@ class Router:
             answer = ANSWERED.pack(number, self.mesh.clock())
         except struct.error:
             raise BadFrame("an invalid routed question") from None
-        self.put(origin, Content("", 0, ANSWER, answer), 0, urgent=True)
+        self.enqueue(origin, Content("", 0, ANSWER, answer), 0, urgent=True)
 
     def is_answered(self, origin: str, message: RoutedFrame) -> None:
         mesh = self.mesh

@@ -150,7 +150,7 @@ class LinkSession:
                 self.custody_bytes = 0
                 self.custody_sent = 0
                 for content in meant:
-                    self.keep(content)
+                    self.retain(content)
             self.custody_received = 0
             self.peer_boot = boot
 
@@ -189,12 +189,12 @@ class LinkSession:
                 self.refuse_more()
                 frame = self.write(self.custody_sent + 1, content)
         except Overflow:
-            self.keep(content)
+            self.retain(content)
             raise
-        self.keep(content)
+        self.retain(content)
         return frame
 
-    def keep(self, content: Content) -> None:
+    def retain(self, content: Content) -> None:
         self.custody_sent += 1
         self.custody_bytes += OVERHEAD + len(content.payload)
         self.custody.append((self.custody_sent, content))

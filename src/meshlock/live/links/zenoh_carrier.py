@@ -65,7 +65,7 @@ class ZenohTransport(asyncio.Transport):
 
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
         if not self.closing:
-            self.carrier.put(self, bytes(data))
+            self.carrier.publish(self, bytes(data))
 
     def take(self, piece: Piece) -> None:
         assert self.connection is not None
@@ -80,7 +80,7 @@ class ZenohTransport(asyncio.Transport):
 
     def close(self) -> None:
         if not self.closing:
-            self.carrier.put(self, None)
+            self.carrier.publish(self, None)
             self.finish(None)
 
     def abort(self) -> None:
@@ -145,7 +145,7 @@ class ZenohCarrier:
         connection.connection_made(transport)
         return transport
 
-    def put(self, transport: ZenohTransport, data: bytes | None) -> None:
+    def publish(self, transport: ZenohTransport, data: bytes | None) -> None:
         piece = Piece(self.mesh.name, transport.conversation, transport.sent, data)
         transport.sent += 1
         self.session.put(

@@ -199,7 +199,7 @@ class Adapter:
         else:
             waiter.urgency = self.urgency(waiter)
             self.queue.add(waiter.number, waiter.urgency)
-        self.settle()
+        self.release_pending()
         self.mesh.flush()
         if waiter.failure is not None:
             raise waiter.failure
@@ -266,18 +266,18 @@ class Adapter:
         """When the client next waits for something, or sooner: a client that asks again at once has
         its request go along with the token, instead of running after it."""
         if not self.released:
-            self.mesh.loop.call_soon(self.settle_and_flush)
+            self.mesh.loop.call_soon(self.release_and_flush)
         self.released.append(number)
 
-    def settle(self) -> None:
+    def release_pending(self) -> None:
         """Whatever clients have released is released now; what fails is nobody else's failure."""
         while self.released:
             number = self.released.pop(0)
             if number in self.clients:  # else its pool was withdrawn
                 self.mesh.failures.run("release", self.leave, number)
 
-    def settle_and_flush(self) -> None:
-        self.settle()
+    def release_and_flush(self) -> None:
+        self.release_pending()
         self.mesh.flush()
 
     def release_some(self, number: int, permits: int) -> None:
@@ -313,7 +313,7 @@ class Adapter:
     def before(self) -> Actor:
         """The node, ready to be called, and knowing of everything that clients did before."""
         if self.released:
-            self.settle()
+            self.release_pending()
         return self.ready_node()
 
     def ready_node(self) -> Actor:

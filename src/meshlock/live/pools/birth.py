@@ -271,7 +271,7 @@ class Birth:
             self.election.learn(ballot)
             self.consider()
 
-    def tell(self) -> None:
+    def send_ballot(self) -> None:
         ballot = self.election.ballot()
         payload = _encode(ballot)
         if ballot.candidates or ballot.withdrawn:
@@ -298,7 +298,7 @@ class Birth:
             return
         if what:
             self.write_vote(what, self.election.founders.get(what, self.pool.me))
-        self.tell()
+        self.send_ballot()
 
     def write_vote(self, identity: int, founder: str) -> None:
         """Before anybody is told of it."""

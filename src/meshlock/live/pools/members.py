@@ -262,12 +262,12 @@ class Members:
             node.timer(WAKE, random())
             self.pool.adapter.carry_out("timer", {})
             self.mesh.flush()
-            self.look()
+            self.note_service()
         finally:
             self.waking_at = max(node.timer_at(), node.timers.rests_until())
             self.sleep()
 
-    def look(self) -> None:
+    def note_service(self) -> None:
         timers = self.node.timers
         if not timers.stalls(self.node.member.now):
             self.served_at = self.mesh.time()

@@ -508,7 +508,7 @@ class LocalPool(Source):
         configuration, core = adapter.configuration, adapter.core
         if configuration is None or core is None:
             return {"known": False, "why": self.birth.why()}
-        adapter.settle()
+        adapter.release_pending()
         recovery = adapter.members.describe() if adapter.members is not None else {}
         clients = adapter.clients.values()
         waiting = [one for one in clients if one.grant is None and not one.abandoned]
@@ -573,7 +573,7 @@ class LocalPool(Source):
 
     def end_all(self, error: Refused) -> None:
         adapter = self.adapter
-        adapter.settle()
+        adapter.release_pending()
         # those who wait first, so that nobody is granted what would be lost at once
         for waiter in sorted(adapter.clients.values(), key=lambda waiter: waiter.grant is not None):
             if waiter.grant is None:

@@ -147,7 +147,7 @@ class Promises:
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(path)
-            self.settle()
+            self.sync_folder()
         except OSError as error:
             if not self.failure:
                 log_event(ERROR, "promise not written", file=str(path), reason=str(error))
@@ -171,7 +171,7 @@ class Promises:
         except OSError as error:
             log_event(ERROR, "pool file not removed", pool=pool, reason=str(error))
 
-    def settle(self) -> None:
+    def sync_folder(self) -> None:
         """Have the folder itself on disk."""
         folder = os.open(self.folder, os.O_RDONLY)
         try:
