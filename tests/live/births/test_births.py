@@ -21,6 +21,7 @@ from meshlock import Node, NotInTime
 from meshlock.errors import setting
 from meshlock.live.interfaces.agent_connection import Connection
 from meshlock.live.interfaces.node import LEASE
+from meshlock.live.interfaces.registry import Registry
 from meshlock.live.pools.birth import Expected
 from meshlock.live.pools.promises import default_folder
 from ports import free_port
@@ -241,7 +242,7 @@ def test_a_candidate_that_restarts_begins_anew() -> None:
         peers = addresses(one, other)
         b = Node("b", listen=peers[1], peers=peers)
         async with Node("a", listen=peers[0], peers=peers) as a:
-            election = a.pools.setdefault("docks", a.made("docks")).birth.election
+            election = a.pools.setdefault("docks", a.registry.made("docks")).birth.election
             election.founders[7], election.choice = "b", 7
             await b.start()
             docks(a)
@@ -317,7 +318,7 @@ def test_births_notice_a_node_that_asks_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if every node named nobody: the rule undone."""
-    monkeypatch.setattr(Node, "expected", lambda _: Expected(1))
+    monkeypatch.setattr(Registry, "expected", lambda _: Expected(1))
     assert any(birth(seed, tmp_path / str(seed)).most > PERMITS for seed in range(8))
 
 
