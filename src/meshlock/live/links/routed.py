@@ -209,9 +209,7 @@ class Router:
         number, since = self.asked.get(target, (0, 0.0))
         if number == 0 or now - since >= self.mesh.dead:
             number = secrets.randbits(62) + 1
-            if self.enqueue(
-                target, Content("", 0, QUESTION, ASKED.pack(number)), 0, urgent=True
-            ):
+            if self.enqueue(target, Content("", 0, QUESTION, ASKED.pack(number)), 0, urgent=True):
                 self.asked[target] = (number, now)
 
     def knows_clock(self, peer: str) -> bool:
