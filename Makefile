@@ -5,14 +5,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-whole walk coverage wheel test-compiled test-install bench studies reference docs clean
+.PHONY: demo test test-whole walk prove coverage wheel test-compiled test-install bench studies reference docs clean
 
 demo: $(VENV)/base
 	$(BIN)/meshlock demo
 
 test: $(VENV)/dev
-	$(BIN)/ruff check src tests benchmarks campaigns docs/hooks
-	$(BIN)/ruff format --check src tests benchmarks campaigns docs/hooks
+	$(BIN)/ruff check src tests benchmarks campaigns proofs docs/hooks
+	$(BIN)/ruff format --check src tests benchmarks campaigns proofs docs/hooks
 	$(BIN)/mypy
 	$(BIN)/python -m pytest --durations=15 --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
@@ -23,6 +23,10 @@ test-whole: $(VENV)/dev
 # The files that one acquire of a live pool passes, traced.
 walk: $(VENV)/dev
 	PYTHONPATH=tests:tests/live $(BIN)/python tests/live/interfaces/test_walk.py
+
+# Recovery for any number of nodes, permits and epochs, by z3.
+prove: $(VENV)/dev
+	$(BIN)/python proofs/prove.py
 
 coverage: $(VENV)/dev
 	$(BIN)/coverage run -m pytest
