@@ -312,7 +312,8 @@ def strike_by_amount(self: TokenKeeper, part: Part) -> None:
 
 def lease_by_two(self: PoolMember) -> int:
     """Our own vote and one answer are enough, but for a new epoch."""
-    if self.proposal is not None and not self.proposal.confirmed:
+    proposes = self.proposal is not None and not self.proposal.confirmed
+    if proposes or len(self.members) == 1:
         return honest_leased_until(self)
     heard = self.holding.heard
     stamps = [heard[one] for one in self.members if one in heard]

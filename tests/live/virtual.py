@@ -362,7 +362,9 @@ def stand_ins(loop: VirtualLoop, seed: int) -> list[tuple[Any, str, Any]]:
         id(random): chance,
         id(random.random): chance.random,
         id(random.randrange): chance.randrange,
-        id(secrets): SimpleNamespace(randbits=chance.getrandbits),
+        id(secrets): SimpleNamespace(
+            randbits=chance.getrandbits, token_urlsafe=lambda size: chance.randbytes(size).hex()
+        ),
         id(secrets.randbits): chance.getrandbits,
     }
     found: list[tuple[Any, str, Any]] = [(Mesh, "listen", listen)]

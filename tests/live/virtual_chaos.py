@@ -1,6 +1,8 @@
 """Chaos in virtual time: real nodes, meshes, sessions and pools; one seed, one run.
 
-What happens to them is in :mod:`virtual_faults`, what must not happen in :mod:`virtual_judge`.
+What happens to them is in :mod:`virtual_faults` and :mod:`virtual_stages`, what must not happen in
+:mod:`virtual_judge`. The pool is born while many links are late, one way, or lead to somebody else.
+One client of each node is a program with a session at the agent.
 Clients ask for some of the permits, more or less urgently and patiently, some by a deadline, change
 their minds, give back a part, and cling to what they have to the very end of its lease. After the
 last fault all of them crowd, so that order is judged; then everybody must be served, and members
@@ -10,9 +12,12 @@ must be as they should.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
+from typing import Any
 
 import virtual
 from virtual import HOST, Network, Wire
@@ -21,6 +26,10 @@ from virtual_judge import Judge
 
 from meshlock import Node
 from meshlock.errors import NodeClosed, Refused
+from meshlock.live.chaos.readiness import Readiness
+from meshlock.live.interfaces.http import Interface
+from meshlock.live.interfaces.messages import Acquire as Body
+from meshlock.live.interfaces.sessions import Session
 from meshlock.live.links.mesh import DRIFT
 from meshlock.live.machine import clock
 from meshlock.live.pools.grants import Acquire, Grant, Pool
@@ -37,6 +46,8 @@ SERVED_WITHIN = 12 * LEASE
 SETTLED_WITHIN = 30 * LEASE
 """So soon members have chosen themselves."""
 MOMENT = 1e-3
+HURRY = 0.02
+"""Seconds between a client's requests, in a hurry."""
 
 Log = list[tuple[float, str, object]]
 
@@ -56,20 +67,29 @@ class Chaos:
         names = tuple(f"dock-{place}" for place in range(self.permits))
         self.names = names if random.random() < 0.3 else ()
         self.auto = random.random() < 0.4  # do members choose themselves?
-        self.most = random.choice([3, 3, 5])  # if they do
+        self.most = random.choice([3, 5, 5])  # if they do
         self.members = NAMES[: random.choice([3, 3, 4, 5, 5])]
         self.rates = {name: 1 + random.choice([-DRIFT, -DRIFT, 0, DRIFT, DRIFT]) for name in NAMES}
         self.clinging = random.choice([0.1, 0.1, 0.5])
         self.moods = Random(f"{seed}:moods")
         self.think = 1.0
         self.keeping: set[str] = set()  # nodes whose clients use a grant until it is lost
+        self.dying: set[str] = set()  # nodes where the next program that has permits dies
+        self.hurry = False  # all ask without a pause, with two priorities
+        self.resetting = False  # then grants of the former pool are lost before they would be
+        self.links = Random(f"{seed}:links")
+        self.mutual = self.links.random() < 0.5  # does each name all others?
+        self.agents: dict[str, Interface] = {}
+        self.request: Any = None  # what is asked of all needs none
         self.nodes: dict[str, Node] = {}
         self.clients: dict[str, list[asyncio.Task[None]]] = {}
         self.wires: dict[tuple[str, str], Wire] = {}
         self.log: Log = []
         self.ports = {name: 5001 + place for place, name in enumerate(NAMES)}
         self.wrong: asyncio.Future[None] = network.loop.create_future()
-        self.judge = Judge(self.wrong, self.permits, self.names)
+        self.wanted: dict[str, list[int]] = {name: [] for name in NAMES}  # by who waits
+        self.readiness = Readiness(NAMES, LEASE, clock.seconds())
+        self.judge = Judge(self.wrong, self.permits, self.names, self.readiness)
         self.faults = Faults(self)  # who comes to an epoch writes a few times
         self.judge.set_order(self.algorithm, 2 * LEASE + 4 * max(self.faults.disks))
 
@@ -82,7 +102,8 @@ class Chaos:
         self.note("start", name)
         self.judge.disturbed()
         peers = []
-        for other in NAMES[: NAMES.index(name)]:
+        others = NAMES if self.mutual else NAMES[: NAMES.index(name)]
+        for other in [one for one in others if one != name]:
             if (name, other) not in self.wires:
                 self.wires[name, other] = self.network.wire(f"{HOST}:{self.ports[other]}")
             peers.append(self.wires[name, other].address)
@@ -106,7 +127,10 @@ class Chaos:
             promote_after=LEASE,
             replace_after=3 * LEASE,
         )
-        self.clients[name] = [asyncio.create_task(self.work(node)) for _ in range(2)]
+        self.agents[name] = Interface(node)
+        programs = [None, Program(self.agents[name])]
+        self.clients[name] = [asyncio.create_task(self.work(node, one)) for one in programs]
+        self.readiness.can_be_served(clock.seconds(), [name])
 
     def loses(self, name: str) -> Node:
         """Its clients know it no more."""
@@ -165,20 +189,25 @@ class Chaos:
 
     # -- clients -------------------------------------------------------------------------------
 
-    async def work(self, node: Node) -> None:
+    async def work(self, node: Node, program: Program | None) -> None:
         pool, random, judge = node.pools["docks"], self.random, self.judge
         while True:
-            await asyncio.sleep(random.expovariate(1 / self.think))
+            await asyncio.sleep(random.expovariate(1 / (HURRY if self.hurry else self.think)))
             highest, asked = max(judge.fences, default=0), clock.seconds()
             want = random.randint(1, min(self.permits, pool.permits or 1))
             patience, priority = random.uniform(0.1, PATIENCE), random.randint(0, 9)
             deadline = self.moods.uniform(0.0, PATIENCE) if self.moods.random() < 0.2 else None
+            if self.hurry:
+                patience, priority, deadline = PATIENCE, priority % 2, None
             priority = priority if deadline is None else 0  # as urgent as any of that priority
             request = judge.asks(NAMES.index(node.name), priority, deadline is not None)
             asking = Pool(pool).acquire(
                 want, priority=priority, deadline=deadline, timeout=patience
             )
-            mind = asyncio.create_task(self.change_mind(asking, request, deadline is None))
+            mind = asyncio.create_task(
+                self.change_mind(asking, request, deadline is None and not self.hurry)
+            )
+            self.wanted[node.name].append(want)
             try:
                 grant = await asking
             except (TimeoutError, Refused, NodeClosed) as error:
@@ -187,11 +216,26 @@ class Chaos:
                 continue
             finally:
                 mind.cancel()
+                self.wanted[node.name].remove(want)
+            if program is not None:
+                program.reads(grant)
+            self.readiness.can_be_served(
+                clock.seconds(), [NAMES[one] for one in self.reached(node.name)] or [node.name]
+            )
             self.note("enter", (node.name, grant.want, grant.fence))
             judge.entered(grant, request, highest, asked, lambda: self.reached(node.name))
             clings = random.random() < self.clinging and not self.faults.over
+            if program is not None and node.name in self.dying:
+                self.dying.discard(node.name)
+                self.note("die", node.name)
+                judge.is_over(grant)
+                program.dies()
+                program = Program(self.agents[node.name])
+                continue
             await self.use(grant, 4 * LEASE if clings else random.expovariate(5.0))
             judge.is_over(grant)
+            if program is not None and not await program.is_told(grant):
+                judge.blame("told", f"the program that had {grant} of {node.name} was not")
 
     async def change_mind(self, asking: Acquire, request: int, may: bool) -> None:
         """While it waits, some become more or less urgent."""
@@ -224,8 +268,27 @@ class Chaos:
             except TimeoutError:
                 pass
         self.note("lost", grant.fence)
-        if clock.seconds() < self.judge.valid.get(grant, 0.0) - 10 * MOMENT:
+        early = clock.seconds() < self.judge.valid.get(grant, 0.0) - 10 * MOMENT
+        if early and not self.resetting:
             self.judge.blame("told", f"{grant} of {grant._source.me} ended before its deadline")
+
+    async def watch_health(self) -> None:
+        """What all nodes say of themselves, once a second."""
+        judge, readiness, before = self.judge, self.readiness, clock.seconds()
+        while True:
+            await asyncio.sleep(1.0)
+            now = clock.seconds()
+            for claim in readiness.wrong(now):
+                said = f"{claim.node} said that it is, unserved for {claim.unserved:.0f} s"
+                judge.blame("ready", said)
+            free = min(judge.permits) - judge.held()
+            wanted = {name: min(wants) for name, wants in self.wanted.items() if wants}
+            waiting = [name for name, want in wanted.items() if want <= free]
+            readiness.waits(now, before, waiting)
+            before = now
+            for name in self.nodes:
+                if self.agents[name].ready(self.request).status == 200:
+                    readiness.says_ready(now, name)
 
     # -- the end -------------------------------------------------------------------------------
 
@@ -237,9 +300,11 @@ class Chaos:
                 wire.heal()
                 wire.delay = 0.0
             await asyncio.sleep(4 * LEASE)
-        self.think = 0.02
+        self.hurry = True
         await asyncio.sleep(8 * LEASE)
-        self.think = 1.0
+        self.hurry = False
+        self.dying = set(NAMES)
+        await asyncio.sleep(4 * LEASE)
         if self.auto:
             await self.choose_well()
         for name in NAMES:
@@ -293,7 +358,9 @@ class Chaos:
     async def run(self, seconds: float) -> None:
         for name in NAMES:
             await self.start(name)
+            self.trouble_links(name)
         story = asyncio.ensure_future(self.story(seconds))
+        health = asyncio.ensure_future(self.watch_health())
         try:
             await asyncio.wait([story, self.wrong], return_when=asyncio.FIRST_COMPLETED)
             if self.wrong.done():
@@ -302,18 +369,85 @@ class Chaos:
         finally:
             self.faults.stop()
             story.cancel()
+            health.cancel()
             for name in list(self.nodes):
                 await self.kill(name)
             if self.wrong.done():
                 self.wrong.exception()
 
+    def trouble_links(self, name: str) -> None:
+        """From the first moment on many are late, one way, or lead to somebody else."""
+        later = self.network.loop.call_later
+        for pair, wire in self.wires.items():
+            if pair[0] != name or self.links.random() < 0.4:
+                continue
+            right, wrong = wire.port, self.ports[self.links.choice(NAMES)]
+            trouble = self.links.choice(["cut", "deafen", "wrong"])
+            if trouble == "wrong":
+                wire.port = wrong
+            else:
+                getattr(wire, trouble)()
+            later(self.links.uniform(0.1, 4 * LEASE), mend, wire, right)
+
+    async def is_born(self) -> None:
+        """All know the pool when links have been right for long enough."""
+        end = clock.seconds() + 4 * LEASE + SERVED_WITHIN
+        while not all(self.pool(name) for name in NAMES):
+            if clock.seconds() > end:
+                self.judge.blame("served", "the pool was not made, or not all know it")
+            await asyncio.sleep(LEASE / 10)
+
     async def story(self, seconds: float) -> None:
+        await self.is_born()
         await self.faults.go_on(seconds)
         await self.end_well()
         for tasks in self.clients.values():
             for task in tasks:
                 if task.done():
                     task.result()
+
+
+def mend(wire: Wire, port: int) -> None:
+    if wire.port != port:
+        wire.port = port
+        wire.reset()
+    wire.heal()
+
+
+class Program:
+    """One that has its permits from an agent, over a connection that is closed when it dies."""
+
+    def __init__(self, agent: Interface) -> None:
+        self.agent = agent
+        self.request: Any = SimpleNamespace(connection=SimpleNamespace(owned=[], unread=None))
+        agent.open_session(self.request)
+        self.session: Session = self.request.connection.owned[0]
+        self.name = ""
+
+    def reads(self, grant: Grant) -> None:
+        """What the agent answers; and it is used again, so that the agent knows that."""
+        body, pool = Body(grant.want), self.agent.node.pools["docks"]
+        said = self.agent.granted(self.request, body, self.session, pool, grant)
+        self.name = json.loads(said.body)["grant"]
+        self.request.connection.unread = None
+
+    def dies(self) -> None:
+        for one in self.request.connection.owned:
+            one.release()
+
+    async def is_told(self, grant: Grant) -> bool:
+        """If the grant was lost, does the agent say so within a lease?"""
+        end = clock.seconds() + LEASE
+        lost = grant.lost
+        while lost and not self.heard():
+            if clock.seconds() > end:
+                return False
+            await asyncio.sleep(LEASE / 30)
+        self.session.after(self.session.last_event)
+        return True
+
+    def heard(self) -> bool:
+        return any(one.event == "lost" and one.grant == self.name for one in self.session.events)
 
 
 def chaos(state: Path, seed: int, seconds: float) -> Log:

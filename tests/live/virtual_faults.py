@@ -30,6 +30,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+from virtual_stages import Stages
+
 from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import BEST_EFFORT, Inner, Promise, carrier, content
@@ -47,8 +49,14 @@ AIMED_AT = {"TOKEN", "PROMISE", "LEDGER", "PRIVILEGE", "RETURN"}
 """Kinds of messages whose sending may bring a fault; and every message with a token."""
 RANDOM = ["kill", "kill", "wipe", "leave", "away", "cut", "deafen", "reset", "part", "part"]
 RANDOM += ["slow", "propose", "duel", "change", "change", "resize", "resize", "full", "swap"]
-RANDOM += ["strand", "strand", "restart", "restart", "restart"]
+RANDOM += ["strand", "restart", "die", "die"]
 AT_MOMENTS = ["kill", "kill", "wipe", "part", "part", "slow", "reset", "propose", "full", "renew"]
+
+
+LONG = "all the time"
+"""What is done in between, by tasks that end with the run."""
+STAGED = 0.3
+"""Share of faults that are stages."""
 
 
 class Faults:
@@ -70,17 +78,22 @@ class Faults:
         self.over = False
         self.aimed_at = 0.0
         self.resizing = self.unsure = False
+        self.paused = False  # for a stage
+        self.stages = Stages(run, self)
         self.tasks: set[asyncio.Task[None]] = set()
 
     async def go_on(self, seconds: float) -> None:
         random, end = self.random, clock.seconds() + seconds
         names = list(self.run.ports)
         if self.blinking:
-            self.begin(self.blink(end))
+            self.begin(self.blink(end), LONG)
         if self.rivals and not self.run.auto and not self.forgetting:
-            self.begin(self.change_twice(end))
+            self.begin(self.change_twice(end), LONG)
         while clock.seconds() < end:
             await asyncio.sleep(random.expovariate(1 / self.calm))
+            if random.random() < STAGED:
+                await self.stages.play()
+                continue
             for _ in range(random.choice([1, 1, 1, 2, 4])):
                 heal = random.uniform(0.1, 4 * LEASE)
                 self.soon(random.choice(RANDOM), random.choice(names), 0.0, heal)
@@ -94,7 +107,7 @@ class Faults:
             cores = [(name, pool.core) for name, pool in pools if pool is not None]
             holders = [name for name, core in cores if core is not None and core.tokens() > 0]
             name = random.choice(holders or list(run.nodes) or [""])
-            if name in run.nodes and not self.over:
+            if name in run.nodes and not self.over and not self.paused:
                 run.judge.disturbed()
                 run.note("blink", name)
                 node = run.nodes[name]
@@ -106,6 +119,16 @@ class Faults:
             await asyncio.gather(*self.tasks)
         self.over, self.disks, self.lost, self.late = True, (0.0,), 0.0, 0.0
 
+    async def pause(self) -> None:
+        """Until all that was done is undone."""
+        self.paused = True
+        long = {task for task in self.tasks if task.get_name() == LONG}
+        while self.tasks - long:
+            await asyncio.gather(*(self.tasks - long))
+        for wire in self.run.wires.values():
+            wire.heal()
+            wire.delay = 0.0
+
     def stop(self) -> None:
         self.over = True
         for task in list(self.tasks):
@@ -114,15 +137,15 @@ class Faults:
     def soon(self, kind: str, name: str, delay: float, heal: float) -> None:
         async def later() -> None:
             await asyncio.sleep(delay)
-            if not self.over:
+            if not self.over and not self.paused:
                 self.run.judge.disturbed()
                 await self.strike(kind, name, heal)
                 self.run.judge.disturbed()
 
         self.begin(later())
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
+    def begin(self, work: Coroutine[Any, Any, None], name: str = "") -> None:
+        task = asyncio.create_task(work, name=name)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
@@ -136,7 +159,9 @@ class Faults:
                 await self.takes_away(kind, name, 12 * LEASE if kind == "away" else heal)
             return
         run.note(kind, name)
-        if kind == "full":
+        if kind == "die":
+            run.dying.add(name)
+        elif kind == "full":
             self.full.add(name)
             await asyncio.sleep(heal)
             self.full.discard(name)
@@ -224,7 +249,7 @@ class Faults:
             others = [name for name in run.ports if name not in names]
             removed = random.sample(names, max(0, min(2, len(names) - 3)))
             wanted = [*others, *removed]
-            if len(pools) < 2 or len(wanted) < 2 or self.over:
+            if len(pools) < 2 or len(wanted) < 2 or self.over or self.paused:
                 continue
             run.judge.disturbed()
             run.note("rivals", tuple(wanted))
@@ -328,7 +353,7 @@ class Faults:
     def sends(self, pool: Adapter, message: Message) -> None:
         """Somebody sends something that matters."""
         now, random, run = clock.seconds(), self.random, self.run
-        if self.over or now < self.aimed_at:
+        if self.over or self.paused or now < self.aimed_at:
             return
         token = isinstance(message, Inner) and message.state is not None
         ends = [pool.me, pool.names.get(message.receiver, pool.me)]

@@ -13,7 +13,9 @@ order     where nothing was done for two leases (and four writes, where disks ar
           waits there is passed more than three times by who asked later and is less urgent; where
           the holder of the token knows everybody, not once, nor by an equal, nor by a more urgent
           one if it has waited for so many grants that its age counts for more
-told      a client whose deadline passes has been told that its grant is lost, and not before
+told      a client whose deadline passes has been told that its grant is lost, and not before,
+          unless its pool is reset; a program is told by its agent within another lease
+ready     as in :mod:`meshlock.live.chaos.readiness`
 served    soon after the last fault everybody is given all permits, one after the other
 members   where they choose themselves there are as many as there should be, and one that stays
           away is replaced, if somebody can
@@ -29,6 +31,7 @@ from typing import NamedTuple
 
 from meshlock.algorithms.recovery.records import FENCE_BITS, MOST_GRANTS
 from meshlock.algorithms.steps import step
+from meshlock.live.chaos.readiness import Readiness
 from meshlock.live.machine import clock
 from meshlock.live.pools.grants import Grant
 from meshlock.properties.overtaking import Overtaking
@@ -55,7 +58,9 @@ class Judge:
         wrong: asyncio.Future[None],
         permits: int,
         names: tuple[str, ...],
+        readiness: Readiness,
     ) -> None:
+        self.readiness = readiness
         self.wrong = wrong
         self.names = names
         self.valid: dict[Grant, float] = {}  # until when, as far as its client was told
@@ -95,6 +100,7 @@ class Judge:
 
     def disturbed(self) -> None:
         """A fault begins, or ends."""
+        self.readiness.disturbed()
         if self.order is not None:
             self.order.disturbed(clock.seconds())
 
@@ -167,6 +173,13 @@ class Judge:
             if slots & set(one.slots) or len(one.slots) != (one.want if self.names else 0):
                 self.blame("slots", f"of {sorted(valid)}")
             slots |= set(one.slots)
+
+    def held(self) -> int:
+        return sum(one.want for one in self.valid) + sum(one.want for _, one in self.orphans)
+
+    def unsettled(self) -> bool:
+        """May there be one number of permits or another?"""
+        return len([until for until in self.permits.values() if until == FOREVER]) > 1
 
     # -- the number of permits -------------------------------------------------------------------
 

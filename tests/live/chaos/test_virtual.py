@@ -39,8 +39,9 @@ def log(folder: Path, seed: int, seconds: float) -> list[tuple[float, str]]:
 def test_minutes_of_chaos_in_seconds(tmp_path: Path, seed: int) -> None:
     seconds = 1000.0 if WHOLE else 400.0
     done = log(tmp_path, seed, seconds)
-    counts = {what: sum(one[1] == what for one in done) for what in ("enter", "kill", "lost")}
+    counts = {what: sum(one[1] == what for one in done) for what in ("enter", "kill", "stage")}
     assert counts["enter"] > seconds / 5 and counts["kill"] > seconds / 100
+    assert counts["stage"] > 0
 
 
 def test_one_seed_is_one_run(tmp_path: Path) -> None:
