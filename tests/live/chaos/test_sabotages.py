@@ -51,5 +51,12 @@ def test_the_table_has_them_all_and_none_survives() -> None:
     assert set(table) == set(SABOTAGES)
     for name, (what, noticed, _) in table.items():
         assert what == SABOTAGES[name].what, name
-        judges = ("real chaos: ", "chaos: ", "simulator: ", "test: ", "checker: ")
+        judges = (
+            "real chaos: ",
+            "virtual chaos: ",
+            "chaos: ",
+            "simulator: ",
+            "test: ",
+            "checker: ",
+        )
         assert noticed.startswith(judges), name

@@ -322,7 +322,7 @@ class Chaos:
         ours = [one for one in slots if one.node in served and one in self.slots_at(one.node)]
         first = int(draw * len(ours))
         cluster.say(ours, KEEP)
-        end = now() + self.plan.lease
+        end = now() + (self.plan.within if mood == HURRY else self.plan.lease)
         found: ClientSlot | None = None
         while found is None and now() < end:
             await asyncio.sleep(0.01)
