@@ -282,8 +282,8 @@ class Chaos:
                 said = f"{claim.node} said that it is, unserved for {claim.unserved:.0f} s"
                 judge.blame("ready", said)
             free = min(judge.permits) - judge.held()
-            wanted = {name: min(wants) for name, wants in self.wanted.items() if wants}
-            waiting = [name for name, want in wanted.items() if want <= free]
+            most = max((want for wants in self.wanted.values() for want in wants), default=0)
+            waiting = [name for name, wants in self.wanted.items() if wants and most <= free]
             readiness.waits(now, before, waiting)
             before = now
             for name in self.nodes:

@@ -633,6 +633,9 @@ def test_an_agent_that_calls_itself_ready_and_serves_nobody_is_noticed():
     assert unserved(True, *use("b", 20, 20.5, 41, 1, node="n1", want=2)).violated == []  # all taken
     assert unserved(True, Down(t=30, node="n2"), Up(t=31, node="n2")).violated == []
     assert unserved(True, FaultLine(t=46, kind="kill")).violated == []  # nobody can say
+    first = [AskedLine(t=13, c="d", n=1, node="n1", want=2, priority=9)]  # and one is in use
+    first += [NotServed(t=61, c="d", n=1, why="timeout"), *use("b", 11, 12, 60, 1, node="n1")]
+    assert unserved(True, *first).violated == []
 
 
 def test_a_node_that_can_be_served_again_is_ready_before_it_was():

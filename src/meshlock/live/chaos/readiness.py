@@ -1,8 +1,8 @@
 """Whether agents that call themselves ready can serve anybody.
 
-A node is *unserved* from the moment a client there waits for permits that are free, until a client
-of a node in the same part of the network is granted some: that shows a token which this node can
-reach. Gaps of less than a lease in which nobody waits do not count. What an agent says is about
+A node is *unserved* from the moment a client there waits and all that anybody asks for is free,
+until a client of a node in the same part of the network is granted permits: that shows a token which
+this node can reach. Gaps of less than a lease in which nobody waits do not count. What an agent says is about
 the future: one that was unserved for long, and calls itself ready, is right if such a grant follows
 within a lease. If a fault strikes until then, nobody can say.
 """
@@ -32,7 +32,7 @@ class Readiness:
         self.claims: dict[str, Claim] = {}  # by node, the first that is not decided
 
     def waits(self, time: float, before: float, nodes: Collection[str]) -> None:
-        """Clients wait there for permits that are free, and did ``before``."""
+        """Clients wait there, though permits are free, and did ``before``."""
         for node in nodes:
             if before - self.waited[node] > self.lease:
                 self.since[node] = before

@@ -125,10 +125,13 @@ class StallState:
         return next((part for part in found if node in part), {node})
 
     def could_have(self) -> set[str]:
-        """The nodes where a client waits for permits that are free."""
+        """The nodes where a client waits, if all that is asked for is free: the one whose turn it
+        is may want more than another."""
         free = min(self.sizes) - sum(self.open.values())
         waiting = [one for one in self.pending.values() if one.c not in self.stopped]
-        return {one.node for one in waiting if one.want <= free}
+        if max((one.want for one in waiting), default=0) > free:
+            return set()
+        return {one.node for one in waiting}
 
     def waiting(self) -> list[AskedLine]:
         """Who waits and could be helped."""
