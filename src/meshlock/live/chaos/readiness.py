@@ -1,10 +1,10 @@
 """Whether agents that call themselves ready can serve anybody.
 
 A node is *unserved* from the moment a client there waits and all that anybody asks for is free,
-until a client of a node in the same part of the network is granted permits: that shows a token which
-this node can reach. Gaps of less than a lease in which nobody waits do not count. What an agent says is about
-the future: one that was unserved for long, and calls itself ready, is right if such a grant follows
-within a lease. If a fault strikes until then, nobody can say.
+until a client of a node in the same part of the network is granted permits: that shows a token
+which this node can reach. Gaps of less than a lease in which nobody waits do not count. What an
+agent says is about the future: one that was unserved for long, and calls itself ready, is right if
+such a grant follows within a lease. If a fault strikes until then, nobody can say.
 """
 
 from __future__ import annotations
