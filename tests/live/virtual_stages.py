@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from meshlock.errors import Refused
 from meshlock.live.machine import clock
+from meshlock.live.pools.grants import Pool
 
 if TYPE_CHECKING:
     from virtual_chaos import Chaos
@@ -186,7 +187,7 @@ class Stages:
         end = clock.seconds() + SOON
         while clock.seconds() < end:
             try:
-                await run.nodes[left].pools["docks"].reset()
+                await Pool(run.nodes[left].pools["docks"]).reset()
                 break
             except Refused:
                 await asyncio.sleep(LEASE / 10)
