@@ -23,6 +23,7 @@ test-whole: $(VENV)/dev
 # The files that one acquire of a live pool passes, traced.
 walk: $(VENV)/dev
 	PYTHONPATH=tests:tests/live $(BIN)/python tests/live/interfaces/test_walk.py
+	PYTHONPATH=tests:tests/algorithms $(BIN)/python tests/algorithms/test_recovery_walk.py
 
 # Recovery for any number of nodes, permits and epochs, by z3.
 prove: $(VENV)/dev

@@ -12,15 +12,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
 from pathlib import Path
-from types import CodeType, FrameType
 from typing import Any
 
 import pytest
 import virtual
 
-import meshlock
 from meshlock import Node
 from meshlock.algorithms import actor
 from meshlock.algorithms.direct import DirectNode
@@ -30,8 +27,8 @@ from meshlock.live.pools import adapter
 from meshlock.live.pools.adapter import Shape
 from meshlock.live.pools.grants import Grant
 from waiting import eventually
+from walks import Walk
 
-ROOT = f"{Path(meshlock.__file__).parent}/"
 PAGE = Path(__file__).parents[3] / "docs" / "how-it-works" / "architecture.md"
 MOMENTS: list[Any] = [
     actor.Actor.send,
@@ -48,32 +45,9 @@ MOST_ENTERED = 23
 """Files of which any function is called between the request and its grant: no more than that."""
 
 
-class Walk:
-    def __init__(self) -> None:
-        self.passed: dict[str, None] = {}
-        self.entered: Counter[str] = Counter()
-        self.moments = {moment.__code__ for moment in MOMENTS}
-        self.seen: set[CodeType] = set()
-
-    def note(self, frame: FrameType | None, event: str, _: object) -> None:
-        if event != "call" or frame is None or not frame.f_code.co_filename.startswith(ROOT):
-            return
-        file = frame.f_code.co_filename[len(ROOT) :]
-        self.entered[file] += 1
-        if frame.f_code not in self.moments:
-            return
-        self.seen.add(frame.f_code)
-        files = []
-        while frame is not None:
-            if frame.f_code.co_filename.startswith(ROOT):
-                files.append(frame.f_code.co_filename[len(ROOT) :])
-            frame = frame.f_back
-        self.passed.update(dict.fromkeys(reversed(files)))
-
-
 def walk() -> Walk:
     """Two nodes; the one that has no token acquires a permit of a pool as it is by default."""
-    found = Walk()
+    found = Walk(MOMENTS)
 
     async def story(_: virtual.Network) -> None:
         async with (
@@ -112,7 +86,4 @@ def test_the_walk_of_a_default_acquire_is_short_and_the_page_names_its_files() -
 
 
 if __name__ == "__main__":
-    shown = walk()
-    for place, file in enumerate(shown.passed, 1):
-        print(f"{place:3}  {file}")
-    print(f"{len(shown.passed)} files on the walk, {len(shown.entered)} with all that they call")
+    walk().show()
