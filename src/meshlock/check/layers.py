@@ -266,7 +266,7 @@ class Layers(Effects):
             for number, change in enumerate(faults.changes):
                 if not change.is_made(node.member.config):
                     steps.append((kinds.CHANGE, me * len(faults.changes) + number))
-        if node.member.may_close():
+        if node.member.proposal is not None and node.member.proposal.may_close():
             steps.append((kinds.CLOSE, me))
         if place.waiting or place.returning or node.member.holding.unaccepted is not None:
             steps.append((kinds.RESEND, me))

@@ -520,10 +520,6 @@ def freeze_lapsed_at(part: EpochState, now: int) -> int:
     return max(0, part.lapsed_at - now) if len(part.lapsing) > 0 else 0
 
 
-def thaw_lapsed_at(part: EpochState, frozen: Any) -> None:
-    part.lapsed_at = frozen
-
-
 def freeze_early(part: EpochState, now: int) -> Frozen:
     return tuple([frozen_effect(message) for message in part.early])
 
@@ -537,7 +533,7 @@ EPOCH_VARIABLES = Declared(
     "serving",
     by_key("stand_ins"),
     unordered("lapsing"),
-    special("lapsed_at", freeze_lapsed_at, thaw_lapsed_at),
+    special("lapsed_at", freeze_lapsed_at),
     special("early", freeze_early, thaw_early),
     unordered("linked"),
 )

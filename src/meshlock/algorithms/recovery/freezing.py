@@ -46,9 +46,10 @@ def deadline(name: str) -> Variable:
 
 
 def special(
-    name: str, freeze: Callable[[Any, int], object], thaw: Callable[[Any, Any], None]
+    name: str, freeze: Callable[[Any, int], object], thaw: Callable[[Any, Any], None] = no_thaw
 ) -> Variable:
-    """Found from the whole part and the time; the part thaws its other variables before."""
+    """Found from the whole part and the time; the part thaws its other variables before. Without
+    ``thaw`` it becomes what it froze to."""
     return Variable(name, SPECIAL, freeze, thaw)
 
 
@@ -61,13 +62,14 @@ class Declared:
         # special ones keep their place
         read = [one.name if one.kind != SPECIAL else "__class__" for one in fields]
         self.values: Final = attrgetter(*read)
-        self.plain: Final = places(fields, PLAIN, DEADLINE)
+        special = [(place, one) for place, one in enumerate(fields) if one.kind == SPECIAL]
+        as_frozen = [(place, one.name) for place, one in special if one.thaw is no_thaw]
+        self.plain: Final = places(fields, PLAIN, DEADLINE) + as_frozen
         self.dicts: Final = places(fields, BY_KEY)
         self.sets: Final = places(fields, UNORDERED)
         self.times: Final = places(fields, DEADLINE)
-        special = [(place, one) for place, one in enumerate(fields) if one.kind == SPECIAL]
         self.freezes: Final = [(place, one.freeze) for place, one in special]
-        self.thaws: Final = [(place, one.thaw) for place, one in special]
+        self.thaws: Final = [(place, one.thaw) for place, one in special if one.thaw is not no_thaw]
 
     def freeze(self, part: object, now: int) -> Frozen:
         frozen: list[Any] = list(self.values(part))

@@ -411,9 +411,6 @@ class PoolMember:
             self.voteless[promise.sender] = self.now
         return False
 
-    def may_close(self) -> bool:
-        return self.proposal is not None and self.proposal.may_close()
-
     # -- a new epoch -------------------------------------------------------------------------------
 
     def adopt(self, first: FirstLedger, holder: int) -> None:
@@ -505,10 +502,6 @@ def freeze_highest(part: PoolMember, now: int) -> Epoch:
     return part.highest if part.highest > part.promised else NO_EPOCH
 
 
-def thaw_highest(part: PoolMember, frozen: Any) -> None:
-    part.highest = frozen
-
-
 MEMBER_VARIABLES = Declared(
     "boot",
     "floor",
@@ -519,7 +512,7 @@ MEMBER_VARIABLES = Declared(
     "answered",
     "adopted",
     "first",
-    special("highest", freeze_highest, thaw_highest),
+    special("highest", freeze_highest),
     deadline("quiet_until"),
     special("grants", freeze_grants, thaw_grants),
     "hop_seen",

@@ -96,28 +96,11 @@ class Proposal:
         return after._replace(members=changed_members(after.members, change))
 
     def may_change(self, change: Change) -> bool:
-        """May this ledger have other members than the latest epoch?
-
-        The members belong to an epoch: each node that adopts it writes them to disk. A proposer
-        takes the members of the latest epoch that any report names, and makes its change. A
-        majority of the result must promise and confirm. A change needs the token of the latest
-        epoch among the reports. Why that is enough:
-
-        1.  Majorities before and after one change intersect. If both epochs are confirmed, a node
-            in both majorities confirmed the earlier one before it promised the later one. So the
-            later one knows the earlier one, as if there were no change.
-        2.  Majorities of two changes of the same members may miss each other, if the number of
-            members is even. So only one of these changes may be made. The token of an epoch is
-            reported to one proposal only, whether it is held or under way (``surrender`` in
-            :mod:`.holding`). So it is among the reports of one ledger at most.
-        3.  A token exists only if its epoch was confirmed. So a majority of the members before it
-            knows that epoch. A proposer that goes by still older members meets one of them.
-        4.  A change that was written and not confirmed does no harm: what counts is the epoch
-            adopted last, not the last change.
-
-        tests/algorithms/test_member_changes.py enumerates 1 and 2 for up to five members. It also
-        explores all orders in which up to three epochs are promised, closed and confirmed, and
-        shows what happens if a token is reported twice, or members change without it.
+        """May this ledger have other members than the latest epoch? Majorities of two changes of
+        the same members may miss each other, so a change needs the token of the latest epoch among
+        the reports, and a token is reported to one proposer only (``surrender`` in
+        :mod:`.holding`). docs/how-it-works/recovery.md has the argument in full, under "A change of
+        members"; tests/algorithms/test_member_changes.py enumerates it for up to five members.
 
         The permits belong to an epoch as the members do, and change with the same right.
         """
@@ -189,16 +172,8 @@ def freeze_closed_at(part: Proposal, now: int) -> int:
     return max(-part.terms.wait, part.closed_at - now) if part.closed else 0
 
 
-def thaw_closed_at(part: Proposal, frozen: Any) -> None:
-    part.closed_at = frozen
-
-
 def freeze_told_at(part: Proposal, now: int) -> int:
     return max(-part.terms.wait, part.told_at - now) if part.closed else 0
-
-
-def thaw_told_at(part: Proposal, frozen: Any) -> None:
-    part.told_at = frozen
 
 
 def freeze_search(proposal: Proposal, now: int) -> Frozen:
@@ -217,13 +192,13 @@ PROPOSAL_VARIABLES = Declared(
     "change",
     by_key("reports"),
     "closed",
-    special("closed_at", freeze_closed_at, thaw_closed_at),
+    special("closed_at", freeze_closed_at),
     "usable",
     "kept",
     "lapsing",
     "confirmed",
     deadline("until"),
-    special("told_at", freeze_told_at, thaw_told_at),
+    special("told_at", freeze_told_at),
     special("top", freeze_search, thaw_search),
 )
 
