@@ -139,7 +139,7 @@ class Walk:
         world = self.worlds[0]
         for _ in range(steps):
             kind, subject = self.choose(model.possible.steps(world))
-            after = model.after(world, kind, subject)
+            after = model.events.after(world, kind, subject)
             self.taken.append((kind, subject))
             self.wrong = model.judge.all(world, after, 0)
             if self.wrong:

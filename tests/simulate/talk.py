@@ -128,7 +128,7 @@ class Play:
             deaths = [0.0 if dies else 0.9 for dies in dead]
             self.run.dies = lambda: deaths.pop(0)
         else:
-            self.run = AtOnce(setup, failures == "return")
+            self.run = AtOnce(setup, failures)
         if trace is not None:
             promised = PromisedOrder(ordered=False, balanced=True, ageing=0.0)
             links = list(graph.links())

@@ -147,7 +147,7 @@ def moving(says: dict[str, str], requests: int, spec: str, *, sink: io.BytesIO) 
         changes=found.changes,
         trace=TraceWriter(sink, False),
     )
-    run = AtOnce(setup, False)
+    run = AtOnce(setup, "drain")
     run.start()
     while run.run(1000):
         pass

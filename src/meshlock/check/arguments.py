@@ -21,6 +21,7 @@ from meshlock.properties.monitor import NAMES
 from meshlock.properties.promises import NO_TIES, promises
 from meshlock.topology.graphs import Topology
 from meshlock.topology.specification import network
+from meshlock.world.channels import CUSTODY, FAILURES
 
 PROPERTIES = (*NAMES, *RECOVERY, "liveness", *STRUCTURE)
 """Those of every run; those of nodes that recover; liveness: nobody waits for ever while others go
@@ -145,9 +146,9 @@ def refuse_senseless(algorithm: Algorithm, given: CheckSettings) -> None:
     links, failures = given.links, given.failures
     if links not in ("fifo", "unordered"):
         raise Refused(f"{setting('links')} is fifo or unordered, not '{links}'.")
-    if failures not in ("drain", "return", "custody"):
+    if failures not in FAILURES:
         raise Refused(f"{setting('failures')} is drain, return or custody, not '{failures}'.")
-    if failures == "custody" and links != "fifo":
+    if failures == CUSTODY and links != "fifo":
         raise Refused(f"Links with custody keep the order: use {setting('links')} fifo.")
     if given.clients < 1:
         raise Refused(f"Every node needs a client: use {setting('clients')} 1 or more.")

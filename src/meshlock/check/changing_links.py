@@ -43,6 +43,7 @@ from meshlock.check.structure import Sound
 from meshlock.check.system import NODE, System
 from meshlock.check.words import copy
 from meshlock.properties import sentences
+from meshlock.world.channels import COMES_BACK, CUSTODY, KEPT, RETURN, fate, precious
 
 NOWHERE: Final = -1  # the part of what custody keeps and cannot arrive
 
@@ -51,9 +52,9 @@ def system(setup: SetUp, judged: set[str]) -> System:
     """The set-up as a state machine, on the links that it asks for."""
     if not setup.changes and setup.flips == 0:
         return System(setup, judged)
-    if setup.failures == "custody":
+    if setup.failures == CUSTODY:
         return Custody(setup, judged)
-    if setup.failures == "return":
+    if setup.failures == RETURN:
         return Returning(setup, judged)
     return Draining(setup, judged)
 
@@ -189,8 +190,7 @@ class Changing(System):
 
     def precious(self, message: int) -> bool:
         """Does it carry a token or permits?"""
-        carried = self.handlers.messages[message]
-        return carried.tokens() > 0 or carried.permits() > 0
+        return precious(self.handlers.messages[message])
 
     # -- what is judged of a state ------------------------------------------------------------
 
@@ -298,7 +298,7 @@ class Returning(Changing):
         self, row: list[int], line: tuple[int, ...], label: int, acts: list[Act] | None
     ) -> bool:
         for message in line:
-            if self.precious(message):
+            if fate(RETURN, self.handlers.messages[message]) == COMES_BACK:
                 sender = self.handlers.messages[message].sender
                 if not self.learn(row, sender, kinds.UNDELIVERED, message, label, acts):
                     return False
@@ -408,9 +408,11 @@ class Custody(Changing):
 
     def keep(self, line: tuple[int, ...], acts: list[Act] | None) -> tuple[int, ...]:
         """What goes into custody; the rest is lost."""
+        messages = self.handlers.messages
+        kept = tuple([one for one in line if fate(CUSTODY, messages[one]) == KEPT])
         if acts is not None:
-            acts += [self.drop(message) for message in line if not self.precious(message)]
-        return tuple([message for message in line if self.precious(message)])
+            acts += [self.drop(message) for message in line if message not in kept]
+        return kept
 
     # -- sending --------------------------------------------------------------------------------
 

@@ -9,34 +9,28 @@ driver says so.
 
 from __future__ import annotations
 
-from random import Random
 from typing import Any
 
-from meshlock.algorithms.actor import NIL, Actor, Algorithm, ChoosingActor, Message
-from meshlock.algorithms.recovery.messages import KINDS, Inner
+from meshlock.algorithms.actor import Actor, Algorithm, ChoosingActor, Message
+from meshlock.algorithms.recovery.messages import Inner
 from meshlock.algorithms.registry import refuse_impossible, settle
 from meshlock.errors import Refused
 from meshlock.properties.sentences import no_link
+from meshlock.simulate.driven_lives import ENDLESS, DrivenLives, Impossible
 from meshlock.simulate.on_the_way import OnTheWay, at, described
 from meshlock.simulate.outcome import ScenarioOutcome
 from meshlock.simulate.scenario import Scenario, refuse_set_up
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter
+from meshlock.world.channels import CUSTODY, DRAIN, LEASES, precious
 from meshlock.world.clients import SimulatedClient
 from meshlock.world.clocks import TICKS
 from meshlock.world.lives import LayeredNodes
 from meshlock.world.steps import Steps
 
-ENDLESS = 10_000
-"""Messages without a client that enters or leaves: after these, they are taken to go on forever."""
-
 LONG = 10
 """Leases without an entry: after these, a client that waits is taken to wait forever."""
-
-
-class Impossible(Refused):
-    """This cannot be done now; the text is one sentence."""
 
 
 class DrivenRun(Steps):
@@ -83,12 +77,11 @@ class DrivenRun(Steps):
         self.network = network
         self.scenario = scenario
         self.ordered = algorithm.assumes.fifo and algorithm.name not in scenario.unordered
-        self.refuse_other_tree()
+        refuse_other_tree(self)
         self.links = set(network.links())
-        self.custody = scenario.failures == "custody"
+        self.custody = scenario.failures == CUSTODY
         self.sees = {way for a, b in self.links for way in ((a, b), (b, a))}  # as each end sees it
         self.monitor.changed(self.graph.components == 1)
-        self.lost_links: dict[int, list[int]] = {}  # node that has crashed: its neighbours then
         self.on_the_way = OnTheWay()
         self.sent_at: dict[int, float] = {}  # of these, where it matters
         self.held: set[tuple[int, int]] = set()
@@ -98,38 +91,14 @@ class DrivenRun(Steps):
         self.requests = 0
         self.steps = 0
         self.behaviours: dict[int, int] = {}  # node: its choice, where somebody made it
-        self.chance = Random(f"{scenario.seed}:wake").random
+        self.lives = DrivenLives(self)
         self.text = ""  # of the step at hand
         self.outcome = ScenarioOutcome(scenario, algorithm, self.options)
         self.lines: list[str] = []
         if trace is not None:
-            trace.begin(self.trace_setup(), self.nodes)
+            trace.begin(trace_setup(self), self.nodes)
         if layered is not None:
             self.start_layers(list(network.links()))
-
-    def refuse_other_tree(self) -> None:
-        if self.scenario.tree and self.fathers() != self.scenario.tree:
-            raise Refused(
-                f"{self.algorithm.name} with these options makes a tree of its own: leave out "
-                f"'tree', or the option behaviour=gateway or start=binary."
-            )
-
-    def trace_setup(self) -> TraceSetup:
-        scenario, layer = self.scenario, self.scenario.layer
-        return TraceSetup(
-            source="simulate",
-            algorithm=self.algorithm.name,
-            options=self.options,
-            promised=self.promises,
-            permits=self.permits,
-            nodes=scenario.size,
-            links=list(self.network.links()),
-            scenario=scenario.name,
-            seed=scenario.seed,
-            tree=scenario.tree or None,
-            failures=scenario.failures if scenario.failures != "drain" else None,
-            recovery=None if layer is None else layer.line(),
-        )
 
     def start(self) -> None:
         """Set the nodes of a restless algorithm going."""
@@ -234,7 +203,7 @@ class DrivenRun(Steps):
                 return
             else:
                 idle += 1
-                self.wait(self.lives().clocks.lease / TICKS)
+                self.lives.wait(self.lives.nodes.clocks.lease / TICKS)
 
     # -- choices --------------------------------------------------------------------------
 
@@ -311,7 +280,7 @@ class DrivenRun(Steps):
             if not self.arrives(message):
                 raise Impossible("This message waits: there is no route to its receiver.")
             if not self.layered.up[message.receiver]:
-                self.lose(place)
+                self.lose(message)
                 return
             if isinstance(message, Inner):
                 under_way = self.now - self.sent_at.pop(message.serial, self.now)
@@ -330,13 +299,21 @@ class DrivenRun(Steps):
         before = [one for one in self.on_the_way[:place] if (one.sender, one.receiver) == way]
         return layered.ordered(message) and any(layered.ordered(one) for one in before)
 
-    def lose(self, place: int) -> None:
-        message = self.on_the_way.pop(place)
+    def lose(self, message: Message) -> None:
+        self.on_the_way.remove(message)
         self.in_flight -= 1
         way = f"from {self.called(message.sender)} to {self.called(message.receiver)}"
         self.lines.append(f"  {self.described(message)} {way} is lost")
         if self.trace is not None:
             self.trace.dropped(self.now, message)
+
+    def arrive(self, message: Message) -> None:
+        self.deliver_at(self.on_the_way.index(message))
+
+    def come_back(self, message: Message) -> None:
+        self.on_the_way.remove(message)
+        self.text = f"{self.described(message)} to {self.called(message.receiver)} comes back"
+        self.return_to_sender(message)
 
     # -- links ------------------------------------------------------------------------------
 
@@ -380,34 +357,20 @@ class DrivenRun(Steps):
             self.notice(one, other, False)
             self.notice(other, one, False)
             return
-        before = self.steps
-        while (place := self.first_on_link(one, other)) >= 0:
-            if self.steps - before > ENDLESS:  # what arrives is answered, over the same link
-                raise Impossible(f"The link {between} never becomes idle.")
-            message = self.on_the_way[place]
-            if self.layered is not None:
-                self.lose(place)
-            elif self.scenario.failures == "drain":
-                self.deliver_at(place)
-            elif message.tokens() or message.permits():
-                del self.on_the_way[place]
-                self.text = f"{self.described(message)} to {self.called(message.receiver)}"
-                self.text += " comes back"
-                self.return_to_sender(message)
-            else:
-                self.lose(place)
+        failures = self.scenario.failures if self.layered is None else LEASES
+        if not self.empty_link(one, other, failures, ENDLESS):  # what arrives is answered
+            raise Impossible(f"The link {between} never becomes idle.")
         self.unlink(one, other)
         for node, peer in ((one, other), (other, one)):
             self.text = f"sees the link to {self.called(peer)} fail"
             self.link_changes(node, peer, False)
 
-    def first_on_link(self, one: int, other: int) -> int:
-        """The first message, either way, that is on this link and not routed."""
-        for place, message in enumerate(self.on_the_way):
+    def first_on(self, one: int, other: int) -> Message | None:
+        for message in self.on_the_way:
             on_link = self.layered is None or self.layered.by_link(message)
             if on_link and {message.sender, message.receiver} == {one, other}:
-                return place
-        return -1
+                return message
+        return None
 
     def unlink(self, one: int, other: int) -> None:
         self.links.remove((min(one, other), max(one, other)))
@@ -421,15 +384,7 @@ class DrivenRun(Steps):
         """Is there a way from one to the other?"""
         return one == other or not self.graph.apart(one, other)
 
-    # -- crashes and time -----------------------------------------------------------------------
-
-    def lives(self) -> LayeredNodes:
-        if self.layered is None:
-            raise Impossible(
-                "Only nodes of a pool with members can crash, restart and have clocks: "
-                "add 'members'."
-            )
-        return self.layered
+    # -- lives --------------------------------------------------------------------------------
 
     def is_up(self, node: int) -> bool:
         return self.layered is None or self.layered.up[node]
@@ -437,84 +392,6 @@ class DrivenRun(Steps):
     def refuse_down(self, node: int) -> None:
         if not self.is_up(node):
             raise Impossible(f"Node {self.called(node)} is down.")
-
-    def crash(self, me: int) -> None:
-        layered = self.lives()
-        self.refuse_down(me)
-        for place in range(len(self.on_the_way) - 1, -1, -1):
-            message = self.on_the_way[place]
-            if layered.ordered(message) and me in (message.sender, message.receiver):
-                self.lose(place)
-        self.lines.append(f"  {self.called(me)}: crashes")
-        for client in self.end_life(me):
-            self.waiting.pop(client.number, None)
-            self.inside.pop(client.number, None)
-        peers = self.lost_links[me] = sorted(self.graph.near[me])
-        for peer in peers:
-            self.unlink(me, peer)
-        for peer in peers:
-            self.text = f"sees the link to {self.called(me)} fail"
-            self.link_changes(peer, me, False)
-
-    def restart(self, me: int, disk: bool, links: bool) -> None:
-        layered = self.lives()
-        if layered.up[me]:
-            raise Impossible(f"Node {self.called(me)} is up.")
-        self.text = "restarts" if disk else "restarts without its disk"
-        self.begin_life(me, disk)
-        if links:
-            for peer in self.lost_links[me]:
-                if layered.up[peer]:
-                    self.link_up(min(me, peer), max(me, peer))
-
-    def rouse(self, me: int, chance: float) -> None:
-        """The clock of this node says that something is due."""
-        self.lives()
-        self.refuse_down(me)
-        self.text = "looks at its clock"
-        self.wake(me, chance)
-
-    def set_time(self, time: float) -> None:
-        """It is that time now, and leases of clients whose node is down have ended."""
-        layered = self.lives()
-        if time < self.now:
-            raise Impossible(f"It is {self.now:g} already.")
-        for end, number in sorted([(layered.ends[one], one) for one in layered.orphans]):
-            if end <= time:
-                self.now = max(self.now, end)
-                self.end_lease(layered.orphans[number])
-        self.now = time
-
-    def wait(self, time: float) -> None:
-        """Time passes: whatever is due happens, and what is on its way arrives at once."""
-        layered = self.lives()
-        end = self.now + time
-        for _ in range(ENDLESS):
-            self.notice_unreachable()
-            if not self.settle():
-                break
-            due, me = end, NIL
-            for layer in layered.layers:
-                at = layered.wake_at(layer.me)
-                if layered.up[layer.me] and at < due:
-                    due, me = at, layer.me
-            self.set_time(max(self.now, due))
-            if me == NIL:
-                break
-            self.rouse(me, self.chance())
-
-    def notice_unreachable(self) -> None:
-        layered = self.lives()
-        for layer in layered.layers:
-            if layered.up[layer.me]:
-                away = {
-                    other
-                    for other in range(self.scenario.size)
-                    if not layered.up[other] or not self.joined(layer.me, other)
-                }
-                if away != layer.member.unreachable:
-                    layer.cannot_reach(away)
-                    self.rouse(layer.me, self.chance())
 
     # -- steps --------------------------------------------------------------------------------
 
@@ -550,8 +427,7 @@ class DrivenRun(Steps):
         message.serial = len(self.lines)  # every message has a line
         said = f"{self.described(message)} to {self.called(other)}"
         if self.custody or self.graph.linked(one, other):
-            kept = message.tokens() > 0 or message.permits() > 0
-            if self.custody and not kept and (one, other) not in self.sees:
+            if self.custody and not precious(message) and (one, other) not in self.sees:
                 self.monitor.report("neighbours", self.now, no_link(one, other))
             self.hops += 1
             self.lines.append(f"     sends {said}")
@@ -588,20 +464,34 @@ class DrivenRun(Steps):
             found.append(father)
         return found
 
-    def holders(self) -> list[int]:
-        """Who has the token."""
-        if self.layered is not None:
-            for node in self.nodes:
-                self.layered.set_clock(node.me, self.now)
-        return [node.me for node in self.nodes if self.is_up(node.me) and node.tokens()]
-
-    def kinds(self) -> list[str]:
-        """Of messages."""
-        layer = [] if self.layered is None else [kind.kind for kind in KINDS]
-        return [*self.algorithm.messages(), *layer]
-
     def called(self, node: int) -> str:
         return self.scenario.called(node)
 
     def described(self, message: Message) -> str:
         return described(message, self.scenario)
+
+
+def refuse_other_tree(run: DrivenRun) -> None:
+    if run.scenario.tree and run.fathers() != run.scenario.tree:
+        raise Refused(
+            f"{run.algorithm.name} with these options makes a tree of its own: leave out "
+            f"'tree', or the option behaviour=gateway or start=binary."
+        )
+
+
+def trace_setup(run: DrivenRun) -> TraceSetup:
+    scenario, layer = run.scenario, run.scenario.layer
+    return TraceSetup(
+        source="simulate",
+        algorithm=run.algorithm.name,
+        options=run.options,
+        promised=run.promises,
+        permits=run.permits,
+        nodes=scenario.size,
+        links=list(run.network.links()),
+        scenario=scenario.name,
+        seed=scenario.seed,
+        tree=scenario.tree or None,
+        failures=scenario.failures if scenario.failures != DRAIN else None,
+        recovery=None if layer is None else layer.line(),
+    )

@@ -31,6 +31,7 @@ class MobileSimulation(Simulation):
         self.changes: Changes = setup.changes if setup.changes is not None else Planned([])
         self.pending: NetworkChange | None = None
         self.strays: set[int] = set()  # messages to where there was no link
+        self.on_link: dict[int, list[Message]] = {}  # link: what is on it, as it was sent
 
         self.ups = 0
         self.downs = 0
@@ -161,6 +162,48 @@ class MobileSimulation(Simulation):
 
     def link(self, one: int, other: int) -> int:
         return one * self.graph.size + other if one < other else other * self.graph.size + one
+
+    def put_on(self, message: Message) -> None:
+        link = self.link(message.sender, message.receiver)
+        waiting = self.on_link.get(link)
+        if waiting is None:
+            self.on_link[link] = [message]
+        else:
+            waiting.append(message)
+
+    def take_off(self, message: Message) -> None:
+        """The message is no longer on its link."""
+        link = self.link(message.sender, message.receiver)
+        waiting = self.on_link.get(link)
+        if waiting is not None and message in waiting:
+            if len(waiting) == 1:
+                del self.on_link[link]
+            else:
+                waiting.remove(message)
+
+    def first_on(self, one: int, other: int) -> Message | None:
+        waiting = self.on_link.get(self.link(one, other))
+        return waiting[0] if waiting else None
+
+    def arrive(self, message: Message) -> None:
+        self.deliver(message)
+
+    def come_back(self, message: Message) -> None:
+        self.take_off(message)
+        self.returned += 1
+        self.return_to_sender(message)
+
+    def lose(self, message: Message) -> None:
+        self.take_off(message)
+        self.drop(message)
+
+    def is_stray(self, message: Message) -> bool:
+        """Is it lost because there was no link when it was sent?"""
+        if message.serial not in self.strays:
+            return False
+        self.strays.remove(message.serial)
+        self.drop(message)
+        return True
 
     def stray(self, message: Message) -> None:
         """A message to where its sender sees no link: a fault, and nobody gets it."""

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from meshlock.algorithms.actor import Algorithm
+from meshlock.algorithms.recovery.messages import KINDS
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 from meshlock.properties.sentences import broken_off
-from meshlock.simulate.driven import DrivenRun, Impossible
+from meshlock.simulate.driven import DrivenRun
+from meshlock.simulate.driven_lives import Impossible
 from meshlock.simulate.outcome import ScenarioOutcome
 from meshlock.simulate.scenario import Scenario, drawn, scenario
 from meshlock.trace.writer import TraceWriter
 from meshlock.world.effects import by_name
+
+OF_CLIENTS = {"leave": 0, "withdraw": 0, "raise": 1, "release": 1}
+"""What is done to a client, and how many numbers that takes."""
 
 
 class Player:
@@ -59,24 +66,8 @@ class Player:
         rest = words[len(verb.split()) :]
         if verb == "request" and rest:
             self.request(number, rest)
-        elif verb == "leave" and len(rest) in (1, 2):
-            which = script.whole(number, rest[1]) if len(rest) == 2 else 1
-            if not run.leave(script.node(number, rest[0]), which):
-                self.judge(f"leave {rest[0]}", False, "nobody is inside there")
-        elif verb == "withdraw" and len(rest) in (1, 2):
-            which = script.whole(number, rest[1]) if len(rest) == 2 else 1
-            if not run.give_up(script.node(number, rest[0]), which):
-                self.judge(f"withdraw {rest[0]}", False, "nobody waits there")
-        elif verb == "raise" and len(rest) in (2, 3):
-            which = script.whole(number, rest[2]) if len(rest) == 3 else 1
-            priority = script.signed(number, rest[1])
-            if not run.rush(script.node(number, rest[0]), priority, which):
-                self.judge(f"raise {rest[0]}", False, "nobody waits there")
-        elif verb == "release" and len(rest) in (2, 3):
-            which = script.whole(number, rest[2]) if len(rest) == 3 else 1
-            part = script.whole(number, rest[1])
-            if not run.give_some(script.node(number, rest[0]), part, which):
-                self.judge(f"release {rest[0]}", False, "nobody is inside there")
+        elif len(rest) - OF_CLIENTS.get(verb, len(rest)) in (1, 2):
+            self.of_client(number, verb, rest)
         elif verb == "notice" and len(rest) == 2 and rest[1] in ("up", "down"):
             run.notice(*script.link(number, rest[0], "->"), rest[1] == "up")
         elif verb == "behaviour" and rest:
@@ -101,7 +92,7 @@ class Player:
             if verb == "deliver":
                 run.deliver_at(place)
             else:
-                run.lose(place)
+                run.lose(run.on_the_way[place])
         elif verb in ("overtake", "hold", "let go") and len(rest) == 1:
             link = script.link(number, rest[0], "->")
             if verb == "overtake":
@@ -115,28 +106,43 @@ class Player:
         else:
             raise script.wrong(number, f"cannot do '{' '.join(words)}'.")
 
+    def of_client(self, number: int, verb: str, words: list[str]) -> None:
+        """Of the first client there, or of the one whose number is said last."""
+        script, run = self.scenario, self.run
+        acts: dict[str, Callable[..., bool]] = {
+            "leave": run.leave,
+            "withdraw": run.give_up,
+            "raise": run.rush,
+            "release": run.give_some,
+        }
+        numbers = [script.signed(number, word) for word in words[1:]]
+        if not acts[verb](script.node(number, words[0]), *numbers):
+            waits = verb in ("withdraw", "raise")
+            missing = "nobody waits there" if waits else "nobody is inside there"
+            self.judge(f"{verb} {words[0]}", False, missing)
+
     def does_to_lives(self, number: int, verb: str, rest: list[str]) -> bool:
         """What concerns only nodes under the recovery layer; False if it is no such thing."""
-        script, run = self.scenario, self.run
+        script, lives = self.scenario, self.run.lives
         if verb == "crash" and len(rest) == 1:
-            run.crash(script.node(number, rest[0]))
+            lives.crash(script.node(number, rest[0]))
         elif verb == "restart" and set(rest[1:]) <= {"without", "disk", "links"}:
-            run.restart(script.node(number, rest[0]), "disk" not in rest, "links" not in rest)
+            lives.restart(script.node(number, rest[0]), "disk" not in rest, "links" not in rest)
         elif verb == "wait" and len(rest) == 1:
-            run.wait(script.decimal(number, rest[0]))
+            lives.wait(script.decimal(number, rest[0]))
         elif verb == "time" and len(rest) == 1:
-            run.set_time(script.decimal(number, rest[0]))
+            lives.set_time(script.decimal(number, rest[0]))
         elif verb == "wake" and len(rest) in (1, 3):
-            chance = script.decimal(number, rest[2]) if len(rest) == 3 else run.chance()
-            run.rouse(script.node(number, rest[0]), chance)
+            chance = script.decimal(number, rest[2]) if len(rest) == 3 else None
+            lives.rouse(script.node(number, rest[0]), chance)
         elif verb == "unreachable":
             nodes = [script.node(number, word) for word in rest]
-            run.lives().layers[nodes[0]].cannot_reach(set(nodes[1:]))
+            lives.nodes.layers[nodes[0]].cannot_reach(set(nodes[1:]))
         elif verb == "resize" and len(rest) == 2:
-            run.lives().resize(script.node(number, rest[0]), script.whole(number, rest[1]))
+            lives.nodes.resize(script.node(number, rest[0]), script.whole(number, rest[1]))
         elif verb == "member" and len(rest) == 3 and rest[1] in ("add", "remove"):
             node, other = script.node(number, rest[0]), script.node(number, rest[2])
-            run.lives().change_member(node, rest[1], other)
+            lives.nodes.change_member(node, rest[1], other)
         else:
             return False
         return True
@@ -163,7 +169,7 @@ class Player:
             hops = self.run.hops
             met, seen = hops == self.scenario.whole(number, rest[0]), f"crossed: {hops}"
         elif what == "epochs" and len(rest) == 1:
-            epochs = self.run.lives().monitor.epochs
+            epochs = self.run.lives.nodes.monitor.epochs
             met, seen = epochs == self.scenario.whole(number, rest[0]), f"epochs: {epochs}"
         elif what == "tree" and rest:
             met, seen = self.grown(number, rest)
@@ -191,12 +197,14 @@ class Player:
             inside = sorted([request.node for request in run.inside.values()])
             return inside == sorted(nodes), f"inside: {listed(inside)}"
         if what == "token" and len(nodes) == 1:
-            holders = run.holders()
+            holders = holders_in(run)
             return holders == nodes, f"the token is at: {listed(holders)}"
         raise self.scenario.wrong(number, f"cannot expect '{what} {listed(nodes)}'.")
 
     def sent(self, number: int, words: list[str]) -> tuple[bool, str]:
-        kinds = self.run.kinds()
+        kinds = self.run.algorithm.messages()
+        if self.run.layered is not None:
+            kinds = [*kinds, *[kind.kind for kind in KINDS]]
         met, seen = True, []
         for kind, word in zip(words[::2], words[1::2], strict=True):
             if kind not in kinds:
@@ -221,6 +229,14 @@ class Player:
         self.run.lines.append("  yes" if met else f"  NO, {seen}")
         if not met:
             self.run.outcome.unmet.append(f"{expected}: no, {seen}")
+
+
+def holders_in(run: DrivenRun) -> list[int]:
+    """Who has the token."""
+    if run.layered is not None:
+        for node in run.nodes:
+            run.layered.set_clock(node.me, run.now)
+    return [node.me for node in run.nodes if run.is_up(node.me) and node.tokens()]
 
 
 def play(

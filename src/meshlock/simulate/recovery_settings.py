@@ -10,6 +10,7 @@ from meshlock.simulate.faults import InjectedFaults
 from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.run_settings import RunSettings
 from meshlock.simulate.run_setup import RunSetup
+from meshlock.world.channels import DRAIN
 from meshlock.world.clocks import TICKS, drawn_clocks
 from meshlock.world.lives import LayerSetup, made_by_node_0
 
@@ -19,7 +20,7 @@ LEAST_LEASE = 10
 
 def with_recovery(settings: RunSettings, setup: RunSetup) -> RecoverySimulation:
     """The run that these settings describe, under the recovery layer."""
-    if settings.failures != "drain":
+    if settings.failures != DRAIN:
         raise Refused(
             f"With {setting('members')} a message on a failing link may be lost, so it neither "
             f"drains nor returns: leave out {setting('failures')}."

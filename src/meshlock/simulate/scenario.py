@@ -99,12 +99,11 @@ from pathlib import Path
 from meshlock.algorithms.actor import NIL, Algorithm
 from meshlock.errors import Attempt, Refused
 from meshlock.topology.graphs import Graph, Rooted
+from meshlock.world.channels import DRAIN, FAILURES
 from meshlock.world.clocks import MILLION, Clocks
 from meshlock.world.lives import LayerSetup, made_by_node_0
 
 FOLDER = Path(__file__).parent / "scenarios"
-
-FAILURES = ("drain", "return", "custody")
 
 AUTO = -1
 """In the place of a number of members."""
@@ -121,7 +120,7 @@ class Scenario:
         self.links: list[tuple[int, int]] = []
         self.permits = 1
         self.tree: list[int] = []  # everybody's father; empty: not said
-        self.failures = "drain"
+        self.failures = DRAIN
         self.founder = NIL  # of a pool to which nodes come without links
         self.algorithm = "jiang"
         self.options: dict[str, str] = {}

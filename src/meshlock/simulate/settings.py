@@ -46,6 +46,7 @@ from meshlock.topology.mobility.specification import (
 from meshlock.topology.specification import network, says_its_size
 from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter
+from meshlock.world.channels import CUSTODY, FAILURES
 
 USUAL_SIZE = 10
 """How many nodes there are where neither the flags nor the topology say."""
@@ -301,19 +302,19 @@ def simulation(settings: RunSettings, trace: TraceWriter | None) -> Simulation:
         run = with_recovery(settings, setup)
     elif not changing:
         run = Simulation(setup)
-    elif settings.failures == "custody":
+    elif settings.failures == CUSTODY:
         run = CustodySimulation(setup, duration("notice", settings.notice or USUAL_NOTICE, seed))
     else:
-        run = AtOnce(setup, settings.failures == "return")
+        run = AtOnce(setup, settings.failures)
     if trace is not None:
         trace.begin(trace_setup(settings, run), run.nodes)
     return run
 
 
 def refuse_failures(failures: str, notice: str) -> None:
-    if failures not in ("drain", "return", "custody"):
+    if failures not in FAILURES:
         raise Refused(f"{setting('failures')} is drain, return or custody, not '{failures}'.")
-    if notice and failures != "custody":
+    if notice and failures != CUSTODY:
         raise Refused(
             f"{setting('notice')} is only for links whose ends notice changes by themselves: add "
             f"{setting('failures')} custody, or leave it out."

@@ -279,13 +279,13 @@ class PageRun:
         self.run.deliver_at(place)
 
     def crash(self, action: dict[str, Any]) -> None:
-        self.run.crash(self.node(action))
+        self.run.lives.crash(self.node(action))
 
     def restart(self, action: dict[str, Any]) -> None:
-        self.run.restart(self.node(action), action.get("disk") is not False, True)
+        self.run.lives.restart(self.node(action), action.get("disk") is not False, True)
 
     def wait(self, action: dict[str, Any]) -> None:
-        self.run.wait(float(whole(action, "time", LEASE // 4, 1, 100 * LEASE)))
+        self.run.lives.wait(float(whole(action, "time", LEASE // 4, 1, 100 * LEASE)))
 
     def refuse_fixed_links(self) -> None:
         if not self.settled.changing:

@@ -29,6 +29,7 @@ from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import FIRST_KNOWN, promises
 from meshlock.trace.writer import TraceWriter, arrival, came_back
+from meshlock.world.channels import ARRIVES, COMES_BACK, fate
 from meshlock.world.clients import SimulatedClient
 from meshlock.world.effects import NOTHING, Effects
 from meshlock.world.lives import LayeredNodes
@@ -240,6 +241,23 @@ class Steps(Effects):
             cause["components"] = self.pieces()
         self.done(node, "link-up" if up else "link-down", cause, tokens, permits)
 
+    def empty_link(self, one: int, other: int, failures: str, most: int) -> bool:
+        """Deal with all that is on a link which is about to fail. False: after that many messages
+        its ends still answer each other."""
+        for _ in range(most):
+            message = self.first_on(one, other)
+            if message is None:
+                return True
+            what = fate(failures, message)
+            if what == ARRIVES:
+                self.arrive(message)
+            elif what == COMES_BACK:
+                self.come_back(message)
+            else:
+                self.lose(message)
+            message.serial = 0  # so that it is passed over when it is due
+        return self.first_on(one, other) is None
+
     # -- under the recovery layer -------------------------------------------------------
 
     def start_layers(self, links: list[tuple[int, int]]) -> None:
@@ -356,6 +374,22 @@ class Steps(Effects):
 
     def loses(self, client: SimulatedClient) -> None:
         """The lease of a client inside has ended, and it has stopped."""
+        raise NotImplementedError
+
+    def first_on(self, one: int, other: int) -> Message | None:
+        """The first message, either way, that is on this link."""
+        raise NotImplementedError
+
+    def arrive(self, message: Message) -> None:
+        """Take it off its link and deliver it."""
+        raise NotImplementedError
+
+    def come_back(self, message: Message) -> None:
+        """Take it off its link and return it to its sender."""
+        raise NotImplementedError
+
+    def lose(self, message: Message) -> None:
+        """Nobody gets this message, which was on its way."""
         raise NotImplementedError
 
     def pieces(self) -> int:

@@ -30,6 +30,7 @@ from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.run_setup import RunSetup
 from meshlock.topology.mobility.changes import NetworkChange
 from meshlock.topology.mobility.live_graph import LiveGraph
+from meshlock.world.channels import precious
 
 NO_LIFE = 0
 
@@ -55,11 +56,6 @@ class CustodyLink:
     def one_sided(self) -> bool:
         """Does one end see the link, and the other not?"""
         return (self.sees[0] == NO_LIFE) != (self.sees[1] == NO_LIFE)
-
-
-def kept(message: Message) -> bool:
-    """Does it carry what must not be lost?"""
-    return message.tokens() > 0 or message.permits() > 0
 
 
 class Notice(NetworkChange):
@@ -148,9 +144,9 @@ class CustodySimulation(MobileSimulation):
         life = line.sees[end]
         self.see(line, end, NO_LIFE)
         line.noticed[end] = life
-        line.custody[end] = self.take_off(line, end) + line.custody[end]
+        line.custody[end] = self.clear(line, end) + line.custody[end]
         if line.sees[1 - end] != life:  # it will not receive what we sent in this life
-            line.custody[1 - end] += self.take_off(line, 1 - end)
+            line.custody[1 - end] += self.clear(line, 1 - end)
         self.link_changes(me, peer, False)
         self.seek(line, 0)
         self.seek(line, 1)
@@ -188,11 +184,11 @@ class CustodySimulation(MobileSimulation):
         # What one end does not know of may be a request that was lost.
         self.monitor.changed(self.agreed.components == 1 and self.one_sided == 0)
 
-    def take_off(self, line: CustodyLink, end: int) -> list[Message]:
+    def clear(self, line: CustodyLink, end: int) -> list[Message]:
         """Clear what is on its way to this end; the result is what must not be lost."""
         rest: list[Message] = []
         for message in line.wire[end]:
-            if kept(message):
+            if precious(message):
                 rest.append(message)
             else:
                 self.drop(message)
@@ -207,7 +203,7 @@ class CustodySimulation(MobileSimulation):
         sender, receiver = line.nodes[1 - end], line.nodes[end]
         if line.detour[end] or line.sees[1 - end] != NO_LIFE:
             return  # the sender does not know that it is needed
-        if not line.custody[end] and not any(kept(message) for message in line.wire[end]):
+        if not line.custody[end] and not any(precious(message) for message in line.wire[end]):
             return
         links = len(self.graph.path(sender, receiver, direct=False)) - 1
         if links < 0:
@@ -242,9 +238,7 @@ class CustodySimulation(MobileSimulation):
     # -- messages on the link ---------------------------------------------------------------
 
     def deliver(self, message: Message) -> None:
-        if message.serial in self.strays:
-            self.strays.remove(message.serial)
-            self.drop(message)
+        if self.is_stray(message):
             return
         line = self.lines[self.link(message.sender, message.receiver)]
         end = line.end(message.receiver)
@@ -268,7 +262,7 @@ class CustodySimulation(MobileSimulation):
         if life != NO_LIFE and line.noticed[end] != life:
             line.wire[end].append(message)
             super().carry(message)
-        elif kept(message):
+        elif precious(message):
             self.keep(message)
             line.custody[end].append(message)
             self.seek(line, end)

@@ -19,8 +19,10 @@ from meshlock.algorithms.recovery.messages import Inner
 from meshlock.properties.paths import labelled
 from meshlock.simulate.engine import ArrivalOrder
 from meshlock.simulate.link_changes import MobileSimulation
+from meshlock.simulate.links.at_once import ENDLESS
 from meshlock.simulate.run_setup import RunSetup
 from meshlock.topology.mobility.live_graph import LiveGraph
+from meshlock.world.channels import LEASES
 from meshlock.world.clients import SimulatedClient
 from meshlock.world.lives import LayeredNodes, LayerSetup
 
@@ -40,7 +42,6 @@ class RoutedSimulation(MobileSimulation):
         self.side = [0] * base.size
         self.parts = labelled(self.usable.near, [True] * base.size)
         self.fifo = setup.fifo  # of what is routed and not reliable
-        self.on_link: dict[int, list[Message]] = {}  # link: what is on it
         self.pipes: dict[int, list[Message]] = {}  # pair: reliable messages, in order
         self.arrived: set[int] = set()  # of these, by serial number, what is there
         self.sent_at: dict[int, float] = {}  # serial number of a token's message
@@ -77,8 +78,7 @@ class RoutedSimulation(MobileSimulation):
         self.link_changes(other, one, True)
 
     def failing(self, one: int, other: int) -> None:
-        for message in self.on_link.pop(self.link(one, other), []):
-            self.lose(message)
+        self.empty_link(one, other, LEASES, ENDLESS)
 
     def failed(self, one: int, other: int) -> None:
         self.network_changed()
@@ -135,7 +135,7 @@ class RoutedSimulation(MobileSimulation):
             self.flying += 1
             self.sent_at[message.serial] = self.now
         if self.lives.by_link(message) and self.usable.linked(sender, receiver):
-            self.on_link.setdefault(self.link(sender, receiver), []).append(message)
+            self.put_on(message)
             self.set_off(message)
         elif self.lives.reliable(message):
             pipe = self.pipes.setdefault(sender * self.base.size + receiver, [])
@@ -183,9 +183,7 @@ class RoutedSimulation(MobileSimulation):
                 self.hand_over(pipe.pop(0))
             return
         if self.lives.by_link(message):
-            line = self.on_link.get(self.link(sender, receiver), [])
-            if message in line:
-                line.remove(message)
+            self.take_off(message)
         up = self.lives.up
         if not up[receiver] or (up[sender] and not self.joined(sender, receiver)):
             self.lose(message)
@@ -201,6 +199,7 @@ class RoutedSimulation(MobileSimulation):
         super().deliver(message)
 
     def lose(self, message: Message) -> None:
+        self.take_off(message)
         self.dropped += 1
         self.forget(message)
         if self.trace is not None:
