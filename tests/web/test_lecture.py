@@ -94,17 +94,17 @@ def test_chance_by_a_button_is_recorded_and_can_be_repeated(page):
 def test_chance_never_parts_the_network_and_says_when_there_is_no_choice():
     run = PageRun(DrivenSetUp({"topology": "grid", "nodes": 6, "permits": 2, "seed": 4}))
     for _ in range(60):
-        run.do({"do": "random link"})
+        run.perform({"do": "random link"})
         assert not run.parted()
     assert {action["do"] for action in run.actions} == {"cut", "join"}
     for _ in range(6):
-        run.do({"do": "random request"})
+        run.perform({"do": "random request"})
     with pytest.raises(Exception, match="Every node waits or is inside"):
-        run.do({"do": "random request"})
-    run.do({"do": "undo"})
+        run.perform({"do": "random request"})
+    run.perform({"do": "undo"})
     line = PageRun(DrivenSetUp({"topology": "line", "nodes": 3, "permits": 1}))
     with pytest.raises(Exception, match="Every link is the only way"):
-        line.do({"do": "random link"})
+        line.perform({"do": "random link"})
     fixed = PageRun(DrivenSetUp({"algorithm": "raymond", "topology": "line", "nodes": 3}))
     with pytest.raises(Exception, match="is for fixed networks"):
-        fixed.do({"do": "random link"})
+        fixed.perform({"do": "random link"})

@@ -48,15 +48,15 @@ def test_the_checkers_schedule_is_found_when_it_is_driven(riddle):
     for each in driven(run, riddle.solution()[0]):
         assert riddle.mutant.name not in json.dumps(run.about())
         assert not run.about()["riddle"]["found"]
-        run.do(each)
+        run.perform(each)
     about = run.about()
     assert about["riddle"]["found"] and not about["riddle"]["hidden"]
     assert run.finding.violated == riddle.judge(riddle.solution()[0]).violated
     assert run.finding.steps == riddle.shortest()
     assert riddle.verdict(run.finding).endswith("no way is shorter.")
     with pytest.raises(Refused, match=r"It is found|cannot go on"):
-        run.do({"do": "next"})
-    run.do({"do": "undo"})
+        run.perform({"do": "next"})
+    run.perform({"do": "undo"})
     assert not run.about()["riddle"]["found"]
 
 
@@ -71,10 +71,10 @@ def test_only_what_is_in_the_riddle_may_be_done():
         ({"do": "leave", "node": 1}, "No client holds permits"),
     ):
         with pytest.raises(Refused, match=why):
-            run.do(wrong)
-    run.do({"do": "ask", "node": 1})
+            run.perform(wrong)
+    run.perform({"do": "ask", "node": 1})
     with pytest.raises(Refused, match="or not so often"):
-        run.do({"do": "ask", "node": 1})
+        run.perform({"do": "ask", "node": 1})
     assert [each["left"] for each in run.about()["riddle"]["requests"]] == [0, 1]
     assert run.schedule == ["request 1 want 1 priority 0"]
 

@@ -62,7 +62,7 @@ def show(name: str = NAME, socket: str | None = SOCKET, json: bool = JSON) -> No
     Example: meshlock pool show docks
     """
 
-    said = found(connected(socket), name)
+    said = status_of(connected(socket), name)
     if json:
         print_json({"pool": name, **said})
     else:
@@ -216,7 +216,7 @@ def members(
             limits.name(node, "node")
     agent = connected(socket)
     if add is None and remove is None:
-        said = found(agent, name)
+        said = status_of(agent, name)
         if "members" not in said:
             raise Refused(f"The pool {name} has no members: it was made without leases.")
         names = said["members"]
@@ -244,7 +244,7 @@ def reset(
     Example: meshlock pool reset docks
     """
     agent = connected(socket)
-    said = found(agent, name)
+    said = status_of(agent, name)
     if not yes:
         permits = said["permits"]
         leased = "members" in said
@@ -284,7 +284,7 @@ def remove(
     Example: meshlock pool remove docks
     """
     agent = connected(socket)
-    found(agent, name)
+    status_of(agent, name)
     ask(agent, name, "remove", {})
     report(json, {"pool": name, "removed": True}, f"{name}: removed")
 
@@ -306,7 +306,7 @@ def known(agent: Connection) -> dict[str, Any]:
     return pools
 
 
-def found(agent: Connection, name: str) -> dict[str, Any]:
+def status_of(agent: Connection, name: str) -> dict[str, Any]:
     pools = known(agent)
     if name not in pools or not pools[name]["known"]:
         raise NoSuchPool(name, [other for other, said in pools.items() if said["known"]])

@@ -109,12 +109,12 @@ def simulate_with_progress(
     from meshlock.trace.writer import TraceWriter
 
     if path is None:
-        return go(simulation(settings, None))
+        return run_to_end(simulation(settings, None))
     with trace_file(path) as file:
-        return go(simulation(settings, TraceWriter(file, states)))
+        return run_to_end(simulation(settings, TraceWriter(file, states)))
 
 
-def go(run: Simulation) -> tuple[Simulation, float, bool]:
+def run_to_end(run: Simulation) -> tuple[Simulation, float, bool]:
     from meshlock.simulate.whole_run import whole_run
 
     if sys.stderr.isatty():

@@ -35,7 +35,7 @@ def status(
     """
     from meshlock.live.interfaces.agent_connection import Connection
 
-    found = look(Connection(socket))
+    found = read_status(Connection(socket))
     if json:
         print_json(found)
     else:
@@ -47,7 +47,7 @@ def status(
         console.print(picture(found))
 
 
-def look(agent: Connection) -> dict[str, Any]:
+def read_status(agent: Connection) -> dict[str, Any]:
     """What the agent knows, and of each pool ``who`` holds and waits, wherever they are."""
     from json import loads
 

@@ -25,7 +25,7 @@ def top(
     from rich.console import Console
     from rich.live import Live
 
-    from meshlock.cli.status import look, picture
+    from meshlock.cli.status import picture, read_status
     from meshlock.live.interfaces.agent_connection import Connection
 
     agent = Connection(socket)
@@ -36,7 +36,7 @@ def top(
     try:
         with keys() as ended, Live(console=console, screen=True, auto_refresh=False) as live:
             while True:
-                found = look(agent)
+                found = read_status(agent)
                 clients = max(3, console.height - len(found["pools"]) - len(found["links"]) - 9)
                 live.update(picture(found, rates(past, found), clients), refresh=True)
                 if ended(every):

@@ -79,7 +79,7 @@ class Audit:
         for event in trace.events():
             self.event(event)
         if trace.setup.get("source") == "check":  # written in one go: its last step is whole
-            self.settle()
+            self.end_step()
         self.end()
 
     def over_links(self) -> bool:
@@ -106,7 +106,7 @@ class Audit:
             raise self.trace.bad("comes after the end of the run")
         causes = kind in CAUSES
         if causes or kind == "end":
-            self.settle()
+            self.end_step()
         self.now = event["t"]
         if self.leases is not None:
             self.leases.goes_on(self.now)
@@ -338,10 +338,10 @@ class Audit:
             raise self.trace.bad("is an effect without a cause before it")
         self.step = (node, self.step[1] - tokens, self.step[2] - permits)
 
-    def settle(self) -> None:
+    def end_step(self) -> None:
         """The step is over: it must have made and lost nothing."""
         if self.step is not None and self.leases is not None:
-            self.leases.settle(self.now, self.step[0], self.step[1])
+            self.leases.end_step(self.now, self.step[0], self.step[1])
         elif self.step is not None and self.balanced:
             node, tokens, permits = self.step
             self.monitor.balance(self.now, node, tokens, permits)

@@ -238,7 +238,7 @@ class LeaseAudit:
         self.coming = self.token(event)
         return 0 if self.coming in self.taken else tokens
 
-    def settle(self, time: float, node: int, balance: int) -> None:
+    def end_step(self, time: float, node: int, balance: int) -> None:
         if self.accounts:
             self.monitor.keeps(time, node, self.free, self.lent[node])
         self.monitor.made(time, node, balance)

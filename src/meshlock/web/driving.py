@@ -156,7 +156,7 @@ class PageRun:
 
     # -- actions ----------------------------------------------------------------------------
 
-    def do(self, action: dict[str, Any]) -> None:
+    def perform(self, action: dict[str, Any]) -> None:
         """One action of the driver; refused with a sentence if it cannot be done."""
         verb = action.get("do")
         if verb == "undo":
@@ -211,7 +211,7 @@ class PageRun:
         self.begin()
         self.actions = []
         for action in actions:
-            self.do(action)
+            self.perform(action)
 
     def node(self, action: dict[str, Any], key: str = "node") -> int:
         return whole(action, key, -1, 0, self.settled.nodes - 1)

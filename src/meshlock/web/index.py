@@ -235,7 +235,7 @@ class Index:
         """No more lines will come."""
         if self.audit is not None and self.setup.get("source") == "check":
             known = set(self.audit.monitor.violated)
-            self.audit.settle()
+            self.audit.end_step()
             for name in self.audit.monitor.violated.keys() - known:
                 self.report(name, self.audit.monitor.violated[name])
 

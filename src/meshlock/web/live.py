@@ -112,7 +112,7 @@ class LivePage:
 
         def shown(request: Request) -> Response:
             asked = request.asked
-            requests.keep(asked.get("keep", "")[:MOST_BYTES].split())
+            requests.mark_seen(asked.get("keep", "")[:MOST_BYTES].split())
             under_way = [request.describe() for request in requests.all.values()]
             more = {"allowed": self.allowed, "requests": under_way}
             return as_json(view(node, asked.get("pool", "")) | more)

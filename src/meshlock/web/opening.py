@@ -26,7 +26,7 @@ class Shelf(Protocol):
 
     driven: dict[str, PageRun]
 
-    def keep(self, name: str, index: Index) -> None: ...
+    def add_run(self, name: str, index: Index) -> None: ...
     def drive(self, run: PageRun) -> str: ...
 
 
@@ -54,10 +54,10 @@ class Opening:
                 run = self.shelf.drive(RiddleRun(riddle(int(name[:6]))))
             elif kind == "scenario":
                 run = f"scenario:{name}:{algorithm}"
-                self.shelf.keep(run, menu.scenario_run(name, algorithm))
+                self.shelf.add_run(run, menu.scenario_run(name, algorithm))
             elif kind == "study":
                 run = f"study:{name}"
-                self.shelf.keep(run, menu.example_run(name))
+                self.shelf.add_run(run, menu.example_run(name))
             elif kind == "mutant":
                 run = f"mutant:{name}"
                 search = menu.Counterexample(name)
@@ -65,7 +65,7 @@ class Opening:
                     yield line({"progress": progress})
                     await asyncio.sleep(0)  # others may ask; and the client may disconnect
                 assert search.index is not None
-                self.shelf.keep(run, search.index)
+                self.shelf.add_run(run, search.index)
             else:
                 raise Refused("There is no such entry in the menu.")
         except Refused as error:
@@ -87,7 +87,7 @@ class Opening:
 
     async def end_file(self, request: Request) -> Response:
         name, called = request.parameters["file"], str(asked(request).get("name", ""))
-        self.shelf.keep(name, await asyncio.to_thread(self.uploads.end, name, called))
+        self.shelf.add_run(name, await asyncio.to_thread(self.uploads.end, name, called))
         return as_json({"run": name})
 
     # -- riddles -----------------------------------------------------------------------------
@@ -116,7 +116,7 @@ class Opening:
         self.compared += 1
         names = [f"left-{self.compared}", f"right-{self.compared}"]
         for name, side in zip(names, comparison.sides, strict=True):
-            self.shelf.keep(name, side.index)
+            self.shelf.add_run(name, side.index)
         return as_json(comparison.shown(names))
 
     def comparable(self, _request: Request) -> Response:

@@ -96,7 +96,7 @@ class PageRequests:
         request.state, request.why = state, why
         request.seen = asyncio.get_running_loop().time()
 
-    def keep(self, names: list[str]) -> None:
+    def mark_seen(self, names: list[str]) -> None:
         """The page that asked for these is still there."""
         now = asyncio.get_running_loop().time()
         for name in names:

@@ -43,7 +43,7 @@ class Desk:
         self.opened = ""  # the run to show first, if any
         self.opening = Opening(self)
 
-    def keep(self, name: str, index: Index) -> None:
+    def add_run(self, name: str, index: Index) -> None:
         self.runs.pop(name, None)
         self.runs[name] = index
         kept = [each for each in self.runs if each != self.opened]
@@ -100,7 +100,7 @@ class Desk:
         driven = self.driven.get(request.parameters["run"])
         if driven is None:
             raise HTTPError(404, "This run cannot be driven, or is gone: start another.")
-        driven.do(asked(request))
+        driven.perform(asked(request))
         return as_json(driven.about())
 
     def source(self, request: Request) -> Response:

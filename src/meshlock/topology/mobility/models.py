@@ -65,12 +65,12 @@ class Walk(Motion):
         self.turn: list[float] = [0.0] * size  # when the node next changes its mind
 
     def first(self, node: int) -> Leg:
-        return self.go(node, 0.0, self.stream.random(), self.stream.random())
+        return self.leg_from(node, 0.0, self.stream.random(), self.stream.random())
 
     def after(self, node: int, leg: Leg) -> Leg:
-        return self.go(node, leg.until, leg.to_x, leg.to_y)
+        return self.leg_from(node, leg.until, leg.to_x, leg.to_y)
 
-    def go(self, node: int, start: float, x: float, y: float) -> Leg:
+    def leg_from(self, node: int, start: float, x: float, y: float) -> Leg:
         if start >= self.turn[node] - SHORTEST:
             self.turn[node] = start + self.step
             self.choose(node)

@@ -37,7 +37,7 @@ class MovementOrders:
     def complete(self) -> bool:
         return self.x is not None and self.y is not None
 
-    def go(self, time: float, x: float, y: float, speed: float) -> None:
+    def head_for(self, time: float, x: float, y: float, speed: float) -> None:
         """From wherever the node is at this time, to a place, at a speed."""
         assert self.x is not None
         assert self.y is not None
@@ -76,7 +76,7 @@ def read(path: Path, nodes: int | None) -> Recorded:
             speed = lines.figure(match[5], "the speed")
             if speed < 0.0:
                 raise lines.bad(f"the speed {match[5]} is negative")
-            mine.go(time, x, y, speed)
+            mine.head_for(time, x, y, speed)
         elif match := START.match(line):
             node = lines.node(match[1], nodes)
             mine = orders.setdefault(node, MovementOrders())
