@@ -136,7 +136,7 @@ def test_the_handler_of_every_cause_and_message_is_found():
     assert [part["name"] for part in token] == ["receive_token", "receive"]
     receive = token[1]
     lit = [receive["lines"][number - receive["first"]].strip() for number in receive["lit"]]
-    assert lit == ["self.receive_token(message)", "return"]
+    assert lit == ["self.receive_token(message)"]
     assert handlers("nobody's") == constants("nobody's") == {}
 
 
