@@ -22,7 +22,8 @@ REQUEST does no harm); no crash; a client leaves in finite time.
 ======================  ======================  ==========================================
 paper                   here                    meaning
 ======================  ======================  ==========================================
-SV_i                    states                  R, E, H or N of each site, as far as known
+SV_i                    states                  of each site, as far as known: "R" requesting, "E"
+                                                executing, "H" holding the idle token, "N" none
 SN_i                    numbers                 highest known number of a request of each
 TSV                     token_states            the same guesses as they travel with the
 TSN                     token_numbers           token; empty at a site without it
@@ -69,8 +70,6 @@ from meshlock.algorithms.actor import (
     TokenMessage,
 )
 
-REQUESTING, EXECUTING, HOLDING, NONE = "R", "E", "H", "N"
-
 
 class Request(Message):
     """REQUEST(i, sn): the sender asks for the sn-th time."""
@@ -96,79 +95,86 @@ class SinghalNode(Actor):
         super().__init__(me, out)
         self.size = size
         self.fair = fair
-        self.states = [REQUESTING if other < me else NONE for other in range(size)]  # S2
+        self.states = ["R" if other < me else "N" for other in range(size)]  # S2
         self.numbers = [0] * size
         self.token_states: list[str] = []
         self.token_numbers: list[int] = []
         self.client = NIL
         if me == 0:
-            self.states[me] = HOLDING
-            self.token_states = [NONE] * size
+            self.states[me] = "H"
+            self.token_states = ["N"] * size
             self.token_numbers = [0] * size
 
-    # -- requesting the critical section ----------------------------------------------
+    # -- 1. requesting the critical section -------------------------------------------
 
     def request(self, client: int, want: int, priority: int) -> None:
+        """1a."""
         self.client = client
-        if self.states[self.me] == HOLDING:  # S4
+        if self.states[self.me] == "H":  # S4
             self.execute()
             return
-        self.states[self.me] = REQUESTING
+        self.states[self.me] = "R"
         self.numbers[self.me] += 1
         for site in range(self.size):
-            if site != self.me and self.states[site] == REQUESTING:  # S3
+            if site != self.me and self.states[site] == "R":  # S3
                 self.send(Request(site, self.numbers[self.me]))
 
     def receive(self, message: Message) -> None:
         if isinstance(message, Request):
-            self.requested(message.sender, message.number)
+            self.receive_request(message.sender, message.number)
         elif isinstance(message, Token):
-            self.token_states = list(message.states)
-            self.token_numbers = list(message.numbers)
-            self.ask_back()
-            self.execute()
+            self.receive_token(message)
 
-    def requested(self, site: int, number: int) -> None:
-        """REQUEST(site, number) has come."""
-        if self.outdated(site, number):
+    def receive_request(self, i: int, sn: int) -> None:
+        """1b: when a site receives REQUEST(i, sn)."""
+        if self.outdated(i, sn):
             return
-        self.numbers[site] = number
-        mine = self.states[self.me]
-        known = self.states[site] == REQUESTING
-        self.states[site] = REQUESTING
-        if mine == REQUESTING and not known:
-            self.send(Request(site, self.numbers[self.me]))
-        elif mine == HOLDING:
-            self.token_states[site] = REQUESTING
-            self.token_numbers[site] = number
-            self.states[self.me] = NONE
-            self.pass_token(site)
+        known = self.states[i]
+        self.numbers[i] = sn
+        self.states[i] = "R"
+        match self.states[self.me]:
+            case "N" | "E":
+                pass
+            case "R":
+                if known != "R":
+                    self.send(Request(i, self.numbers[self.me]))
+            case "H":
+                self.token_states[i] = "R"
+                self.token_numbers[i] = sn
+                self.states[self.me] = "N"
+                self.pass_token(i)
+
+    def outdated(self, i: int, sn: int) -> bool:
+        return self.numbers[i] >= sn
+
+    def receive_token(self, token: Token) -> None:
+        self.token_states = list(token.states)
+        self.token_numbers = list(token.numbers)
+        self.ask_back()
+        self.execute()
 
     def ask_back(self) -> None:
         """S5: the token has overtaken requests that are still on their way to us."""
         for site in range(self.size):
             if site != self.me and self.token_numbers[site] > self.numbers[site]:
-                self.requested(site, self.token_numbers[site])
+                self.receive_request(site, self.token_numbers[site])
 
-    def outdated(self, site: int, number: int) -> bool:
-        return self.numbers[site] >= number
-
-    # -- executing and releasing it -----------------------------------------------------
+    # -- 2. executing the critical section, and releasing it ------------------------------
 
     def execute(self) -> None:
-        self.states[self.me] = EXECUTING
+        self.states[self.me] = "E"
         self.enter(self.client)
 
     def release(self, client: int) -> None:
         self.client = NIL
-        self.states[self.me] = NONE
-        self.token_states[self.me] = NONE
+        self.states[self.me] = "N"
+        self.token_states[self.me] = "N"
         self.compare()
-        waiting = [site for site in range(self.size) if self.states[site] == REQUESTING]
+        waiting = [site for site in range(self.size) if self.states[site] == "R"]
         if waiting:
             self.pass_token(self.arbitrate(waiting))  # S1
         else:
-            self.states[self.me] = HOLDING
+            self.states[self.me] = "H"
 
     def compare(self) -> None:
         """Of two guesses the one with the higher number is the younger."""
@@ -198,7 +204,7 @@ class SinghalNode(Actor):
         return 1 if self.token_states else 0
 
     def free_permits(self) -> int:
-        return 1 if self.states[self.me] == HOLDING else 0
+        return 1 if self.states[self.me] == "H" else 0
 
     def freeze(self) -> Frozen:
         """The guesses are written as words, one letter for each site."""
