@@ -52,6 +52,23 @@ def test_the_command_gives_what_is_written_behind_it(name, flags, algorithm):
     assert found.group(1) == said
 
 
+INTENDED = "jiang/without-R3+R4+R5+R6+R7+R8+R9+R10+R11"
+"""The listing, read as its comment at giveTokenToFrontOfQ line 10 and its prose say."""
+
+
+def test_as_its_author_meant_it_the_listing_has_the_faults_that_the_page_names():
+    assert all(play(name, INTENDED).good for name in ("J1", "J1b", "J5"))
+    assert play("J2", INTENDED.replace("+R4", "")).good
+    for name in ("J3", "J4"):
+        assert set(play(name, INTENDED).violated) == {"order"}
+    for name in ("J6", "J7"):
+        assert play(name, INTENDED).unserved
+    for name, algorithm, entries in [("J1", INTENDED, "1, 2, 0"), ("J2", "without-R3+R5", "1, 4")]:
+        assert re.search(
+            rf"scenario {name} --algorithm .*{re.escape(algorithm)}.*# enters: {entries}", PAGE
+        )
+
+
 def test_the_scripts_of_the_how_to_can_be_played():
     page = PAGES / "laboratory" / "scenarios.md"
     blocks = re.findall(r"```text\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
