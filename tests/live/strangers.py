@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from meshlock import Node
+from meshlock.live.links.dialler import split
 from meshlock.live.links.frames import (
     VERSION,
     Carry,
@@ -24,7 +25,6 @@ from meshlock.live.links.frames import (
     sealed,
 )
 from meshlock.live.links.link import Splitter
-from meshlock.live.links.mesh import split
 from meshlock.live.links.security import Security
 
 

@@ -11,7 +11,7 @@ from pictures import picture, wanted
 import meshlock
 from meshlock.live.interfaces.http import Interface
 from meshlock.live.interfaces.serving import serving_port
-from meshlock.live.links.mesh import split
+from meshlock.live.links.dialler import split
 from meshlock.live.links.relay import Relay
 from meshlock.web.live import LivePage, view
 from meshlock.web.page_requests import PageRequests

@@ -374,7 +374,7 @@ def test_a_list_of_peers_may_be_the_same_everywhere(
         ):
             a.connect(a.address)
             assert a._mesh is not None
-            dialler = a._mesh.diallers[a.address]
+            dialler = a._mesh.dialler.diallers[a.address]
             await dialler
             docks = a.pool("docks", permits=1)
             await eventually(lambda: "b" in docks._source.peers.near)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from meshlock.live.interfaces.node import Node
-from meshlock.live.links.mesh import split
+from meshlock.live.links.dialler import split
 from meshlock.live.links.relay import Relay
 from meshlock.live.pools.grants import Pool
 from meshlock.trace.audit import Audit

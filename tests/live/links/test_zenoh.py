@@ -12,7 +12,7 @@ from waiting import LIMIT, a_while, run
 pytest.importorskip("zenoh")
 
 from meshlock import Node, Pool
-from meshlock.live.links.mesh import split
+from meshlock.live.links.dialler import split
 from meshlock.live.links.relay import Relay
 
 

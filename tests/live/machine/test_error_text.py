@@ -8,7 +8,7 @@ import logging
 import pytest
 
 import meshlock
-from meshlock.live.links.mesh import split
+from meshlock.live.links.dialler import split
 from meshlock.live.machine.error_text import error_text
 from ports import free_port
 from waiting import run_in_real_time

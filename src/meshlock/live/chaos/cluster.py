@@ -37,7 +37,7 @@ from meshlock.live.chaos.record import (
     now,
 )
 from meshlock.live.chaos.resource import Resource
-from meshlock.live.links.mesh import split
+from meshlock.live.links.dialler import split
 from meshlock.live.links.relay import Relay
 
 Link = tuple[str, str]

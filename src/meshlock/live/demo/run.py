@@ -21,7 +21,7 @@ import msgspec
 from meshlock.errors import Refused
 from meshlock.live.demo.node import POOL, DemoOrders
 from meshlock.live.links.certificates import Authority
-from meshlock.live.links.mesh import split
+from meshlock.live.links.dialler import split
 from meshlock.live.links.relay import Relay
 from meshlock.live.machine.error_text import error_text
 from meshlock.trace.files import trace_file

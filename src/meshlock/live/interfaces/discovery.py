@@ -14,7 +14,7 @@ from logging import INFO
 
 from meshlock.errors import Refused
 from meshlock.live.interfaces.node import Node
-from meshlock.live.links.mesh import split
+from meshlock.live.links.dialler import split
 from meshlock.live.machine.logs import log_event
 
 try:

@@ -15,8 +15,9 @@ from meshlock.errors import Refused
 from meshlock.live.interfaces.agent_settings import AgentSettings
 from meshlock.live.interfaces.configuration import secret, warn_if_others_read
 from meshlock.live.interfaces.registry import Registry
+from meshlock.live.links.dialler import ZENOH, split
 from meshlock.live.links.link import Receiver
-from meshlock.live.links.mesh import ZENOH, Mesh, split
+from meshlock.live.links.mesh import Mesh
 from meshlock.live.links.reach import advertised
 from meshlock.live.links.security import Security, by_certificate, by_secret, unprotected
 from meshlock.live.machine import limits
@@ -189,7 +190,7 @@ class Node:
             await self._mesh.join_zenoh(self.zenoh)
         self.registry.linked_at = self._mesh.time()
         for address in self.peers:
-            self._mesh.dial(address)
+            self._mesh.dialler.dial(address)
 
     def is_running(self) -> bool:
         return self._mesh is not None and not self._closing
@@ -428,7 +429,7 @@ class Node:
 
     def connect(self, address: str) -> None:
         """Link to the node at this address too, and keep the link."""
-        self.mesh.dial(address)
+        self.mesh.dialler.dial(address)
         if address not in self.peers:
             self.peers.append(address)
 
@@ -490,7 +491,7 @@ class Node:
             "protected": mesh is not None and mesh.security.server is not None,
             "refused": mesh.refusals.total if mesh else 0,
             "in_doubt": mesh.in_doubt if mesh else 0,
-            "no_link": dict(mesh.no_link) if mesh else {},
+            "no_link": dict(mesh.dialler.no_link) if mesh else {},
             "links": links,
             "map": known,
             "pools": pools,

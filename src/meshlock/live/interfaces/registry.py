@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from meshlock.errors import NoSuchPool, Refused, setting
+from meshlock.live.links.dialler import split
 from meshlock.live.links.frames import BadFrame
 from meshlock.live.links.link import Receiver
-from meshlock.live.links.mesh import split
 from meshlock.live.machine import limits
 from meshlock.live.pools.birth import FIRST_CONTACT, Expected
 from meshlock.live.pools.pool import LocalPool
@@ -52,7 +52,7 @@ class Registry:
         anything is granted all neighbours must have said that they know no other: of several that
         make it at the same time one stays."""
         mesh = self.node.mesh
-        tried = [event.wait() for event in mesh.tried.values()]
+        tried = [event.wait() for event in mesh.dialler.tried.values()]
         with suppress(TimeoutError):
             async with asyncio.timeout(FIRST_CONTACT):
                 await asyncio.gather(*tried)
@@ -71,7 +71,7 @@ class Registry:
         whoever calls."""
         mesh = self.node.mesh
         at = {
-            address: mesh.at.get(address) or self.listening_at(address)
+            address: mesh.dialler.at.get(address) or self.listening_at(address)
             for address in self.node.peers
         }
         names = {name for name in at.values() if name} - {self.node.name}

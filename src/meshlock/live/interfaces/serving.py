@@ -27,7 +27,7 @@ from meshlock.live.interfaces.http import Interface, Operation
 from meshlock.live.interfaces.http_requests import HTTPError, Request
 from meshlock.live.interfaces.server import serve_port, serve_unix
 from meshlock.live.interfaces.site import Handler, Response, Route, Site
-from meshlock.live.links.mesh import split
+from meshlock.live.links.dialler import split
 from meshlock.live.machine.error_text import error_text
 
 

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from logging import ERROR, INFO, WARNING
 from pathlib import Path
-from random import random
 from time import clock_gettime_ns
 from typing import TYPE_CHECKING, Any
 
 from meshlock.errors import Refused
-from meshlock.live.links.admission import HANDSHAKE_SECONDS, HURRY, NO_DELAY, Admission
+from meshlock.live.links.admission import HANDSHAKE_SECONDS, Admission
+from meshlock.live.links.dialler import Dialler
 from meshlock.live.links.frames import (
     BadFrame,
     Beat,
@@ -35,7 +34,7 @@ from meshlock.live.links.frames import (
     Stamp,
     pack,
 )
-from meshlock.live.links.link import Ending, LinkConnection, LinkOwner, NotLinked, Receiver
+from meshlock.live.links.link import Ending, LinkConnection, LinkOwner, Receiver
 from meshlock.live.links.link_map import LinkMap
 from meshlock.live.links.rate_limit import TokenBuckets
 from meshlock.live.links.reach import Reach
@@ -54,16 +53,12 @@ if TYPE_CHECKING:
     from meshlock.live.links.zenoh_carrier import ZenohCarrier
 
 
-ZENOH = "zenoh/"
-"""Addresses that begin so are names in a Zenoh network."""
-
 MOST_PEERS = MOST_NODES
 
 STORED_OF_EACH, STORED_OF_ALL = 1024 * 1024, 16 * 1024 * 1024
 """Bytes of messages of one peer, and of all, that cannot be read yet: before the configuration of
 their pool, or their epoch."""
 
-FIRST_RETRY, LAST_RETRY = 0.02, 1.0
 NEVER = -(2**62)
 """In a stamp: no clock has been told yet."""
 
@@ -106,10 +101,6 @@ class Mesh:
         self.handshakes: set[LinkConnection] = set()
         self.linked: set[str] = set()  # peers that the owner knows to be up
         self.dirty: list[LinkConnection] = []
-        self.diallers: dict[str, asyncio.Task[None]] = {}
-        self.tried: dict[str, asyncio.Event] = {}  # address: set after the first attempt
-        self.at: dict[str, str] = {}  # address that we dial: who is there, ourselves included
-        self.no_link: dict[str, str] = {}  # address that we dial in vain: why
         self.cuts: dict[str, float] = {}  # links that are cut on purpose: until when
         self.in_doubt = 0  # messages with permits that a restarted peer may have taken along
         self.refusals = Refusals()
@@ -123,6 +114,7 @@ class Mesh:
         self.tasks: set[asyncio.Task[Any]] = set()
         self.time: Callable[[], float] = self.loop.time
         self.admission = Admission(self)
+        self.dialler = Dialler(self)
         self.ticking = self.failures.later(heartbeat, "tick", self.tick)
         self.link_map = LinkMap(self)
         self.reach = Reach(self, min_links, advertise, folder)
@@ -431,11 +423,6 @@ class Mesh:
             "cut_for": round(self.cuts[peer] - self.time(), 1) if self.barred(peer) else None,
         }
 
-    def dialled_in_vain(self, addresses: Iterable[str]) -> str:
-        """These addresses, each with the reason why there is no link to it, if that is known."""
-        reasons = self.no_link
-        return ", ".join([f"{at} ({reasons[at]})" if at in reasons else at for at in addresses])
-
     # -- being dialled -----------------------------------------------------------------
 
     async def listen(self, host: str, port: int) -> None:
@@ -460,81 +447,6 @@ class Mesh:
         from meshlock.live.links.zenoh_carrier import ZenohCarrier
 
         self.zenoh = await self.loop.run_in_executor(None, ZenohCarrier, self, settings)
-
-    # -- dialling ----------------------------------------------------------------------
-
-    def dial(self, address: str) -> None:
-        """Keep a link to ``host:port``, or to ``zenoh/NAME``, for as long as we live."""
-        if address not in self.diallers:
-            self.tried[address] = asyncio.Event()
-            if address.startswith(ZENOH):
-                if self.zenoh is None:
-                    raise Refused(
-                        f"The address '{address}' needs the settings of its network: set zenoh."
-                    )
-                connect = partial(self.zenoh.connect, address.removeprefix(ZENOH))
-            else:
-                connect = partial(self.connect, *split(address))
-            self.diallers[address] = self.start(self.dial_repeatedly(address, connect))
-
-    async def dial_repeatedly(
-        self, address: str, connect: Callable[[], Awaitable[LinkConnection]]
-    ) -> None:
-        peer, wait, said = "", FIRST_RETRY, ""
-        while True:
-            connection = self.open.get(peer)
-            if connection is None:
-                try:
-                    connection = await connect()
-                    peer = self.at[address] = connection.peer
-                    self.no_link.pop(address, None)
-                    wait, said = FIRST_RETRY, ""
-                except (OSError, ssl.SSLError, Refused, NotLinked) as error:
-                    reason = error_text(error)
-                    ending = error.ending if isinstance(error, NotLinked) else Ending.BROKEN
-                    if isinstance(error, NotLinked) and ending is Ending.MUTUAL:
-                        peer = self.at[address] = error.peer
-                    if ending is Ending.OURSELVES:
-                        self.at[address] = self.name
-                        self.no_link.pop(address, None)
-                        self.tried[address].set()
-                        return
-                    if ending is Ending.MUTUAL:
-                        self.no_link.pop(address, None)
-                    else:
-                        self.no_link[address] = reason
-                    if reason != said and ending is not Ending.MUTUAL:
-                        log_event(WARNING, "no link", address=address, reason=reason)
-                        said = reason
-                except Exception:
-                    self.failures.note("dial")
-            self.tried[address].set()
-            if connection is not None:
-                await asyncio.shield(connection.closed)
-            await asyncio.sleep(wait * (0.5 + random()))
-            wait = min(wait * 2, LAST_RETRY)
-
-    async def connect(self, host: str, port: int) -> LinkConnection:
-        """Dial once; the result is open."""
-        tls = self.security.client
-        knock = self.security.knock.decode()
-        hurry = {"server_hostname": knock, **HURRY} if tls else {}
-        found = await self.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        self.refuse_exposure(str(found[0][4][0]))
-        self.admission.know(str(found[0][4][0]))
-        connection = LinkConnection(self, dialled=True)
-        try:
-            async with asyncio.timeout(HANDSHAKE_SECONDS):
-                transport, _ = await self.loop.create_connection(
-                    lambda: connection, host, port, ssl=tls, **hurry
-                )
-                transport.get_extra_info("socket").setsockopt(*NO_DELAY)
-                if not await asyncio.shield(connection.decided):
-                    raise NotLinked(connection.reason, connection.ending, connection.peer)
-        except TimeoutError:
-            connection.abort("no answer in time")
-            raise NotLinked("no answer in time") from None
-        return connection
 
     def refuse_exposure(self, host: str) -> None:
         if self.security.server is None and not (host.startswith("127.") or host == "::1"):
@@ -587,13 +499,3 @@ class Mesh:
             connection.abort("this node has left")
         if self.zenoh is not None:
             await self.zenoh.close()
-
-
-def split(address: str) -> tuple[str, int]:
-    """``host:port``, where the host may be in brackets."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal():
-        raise Refused(f"'{address}' is not the address of a node: write host:port.")
-    if int(port) > 65535:
-        raise Refused(f"'{address}' is not the address of a node: the port must be at most 65535.")
-    return host.strip("[]"), int(port)

@@ -215,7 +215,7 @@ class Reach:
         host, _, port = address.rpartition(":")
         while not self.closed:
             try:
-                connection = await self.mesh.connect(host.strip("[]"), int(port))
+                connection = await self.mesh.dialler.connect(host.strip("[]"), int(port))
             except (OSError, ssl.SSLError, Refused, NotLinked, OverflowError) as error:
                 if isinstance(error, NotLinked) and error.ending is Ending.MUTUAL:
                     return  # it dials us

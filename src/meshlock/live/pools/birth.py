@@ -352,7 +352,7 @@ class Birth:
         missing = self.expected().missing
         if not missing or self.mesh.linked:
             return ""
-        return f": no link to {self.mesh.dialled_in_vain(missing)}"
+        return f": no link to {self.mesh.dialler.in_vain(missing)}"
 
     def why(self) -> str:
         """For whom this pool waits, and what to do."""
@@ -362,7 +362,7 @@ class Birth:
             return f"no neighbour has announced it yet{self.cut_off()}"
         if not expected.are_reached():
             caller = f"another node to link to {expected.calls_at}{self.mesh.refusals.last}"
-            return f"waiting for {self.mesh.dialled_in_vain(expected.missing) or caller}; {first}"
+            return f"waiting for {self.mesh.dialler.in_vain(expected.missing) or caller}; {first}"
         founder = election.founders.get(election.choice, "")
         if founder not in ("", self.pool.me):
             why = f"waiting for {founder}, for which this node has voted, to make the pool"

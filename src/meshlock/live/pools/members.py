@@ -394,10 +394,10 @@ class Members:
 
     def quorum_lost(self) -> str:
         """With the reasons why peers cannot be linked to."""
-        lost, addresses = self.node.timers.quorum_lost(), self.mesh.no_link
+        lost, addresses = self.node.timers.quorum_lost(), self.mesh.dialler.no_link
         if not lost or not addresses:
             return lost
-        return f"{lost}; no link to {self.mesh.dialled_in_vain(addresses)}"
+        return f"{lost}; no link to {self.mesh.dialler.in_vain(addresses)}"
 
     def has_no_quorum(self, lost: Collection[str]) -> bool:
         """Nor had one a lease ago."""
