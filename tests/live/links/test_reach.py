@@ -215,7 +215,7 @@ def test_nobody_can_make_a_node_dial_much(monkeypatch: pytest.MonkeyPatch) -> No
                 dialled.append((host, port))
                 raise OSError("nobody is there")
 
-            monkeypatch.setattr(a.mesh, "connect", connect)
+            monkeypatch.setattr(a.mesh.dialler, "connect", connect)
             liar = await Stranger.dial(a, a.mesh.security)
             await liar.joins("x")
             ghosts = [f"ghost{number}" for number in range(500)]
