@@ -19,9 +19,9 @@ from typing import Any
 
 from meshlock import Node
 from meshlock.live.links.certificates import Authority
+from meshlock.live.links.dialler import split
 from meshlock.live.links.frames import VERSION, Carry, Content, HelloFrame, pack
 from meshlock.live.links.link import Splitter
-from meshlock.live.links.dialler import split
 from meshlock.live.links.security import by_certificate
 
 MESSAGES, BURST, ROUNDS = 2000, 50, 5
