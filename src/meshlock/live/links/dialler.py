@@ -1,4 +1,4 @@
-"""Whom a node dials, again and again, and why there is no link."""
+"""Whom a node dials for as long as it lives, and why there is no link."""
 
 from __future__ import annotations
 
