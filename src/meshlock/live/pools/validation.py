@@ -572,15 +572,6 @@ def note(client: int, label: str) -> str:
     return f"{client} {int(time() * 1000)} {NONE_YET} {label}"
 
 
-def read(note: str) -> tuple[int, float, str]:
-    """Client, seconds of the wall clock, label; of a node that wrote something else, that."""
-    try:
-        client, since, _, label = note.split(" ", 3)
-        return int(client), int(since) / 1000, label
-    except ValueError:
-        return 0, 0, note
-
-
 def is_note(note: str) -> bool:
     """Is it as :func:`note` writes it, or :func:`committed`?"""
     words = note.split(" ", 3)

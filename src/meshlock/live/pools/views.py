@@ -23,7 +23,6 @@ from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.records import fence_number
 from meshlock.live.links.frames import UNREADABLE, Carry, Content, RoutedFrame
 from meshlock.live.machine.limits import MOST_NAMED, MOST_NODES, Count, Free, Name, Priority, Share
-from meshlock.live.pools import validation
 
 if TYPE_CHECKING:
     from meshlock.live.links.mesh import Mesh
@@ -229,6 +228,15 @@ def shown_place(one: Mapping[str, Any]) -> tuple[float, float, float]:
     return place(one["priority"], one["deadline"], one["seconds"])
 
 
+def read(note: str) -> tuple[int, float, str]:
+    """Client, seconds of the wall clock, label; of a node that wrote something else, that."""
+    try:
+        client, since, _, label = note.split(" ", 3)
+        return int(client), int(since) / 1000, label
+    except ValueError:
+        return 0, 0, note
+
+
 def ledger_of(pool: LocalPool) -> Ledger | None:
     """That of the token here, or of one that left and has not arrived as far as we know."""
     if pool.members is None:
@@ -246,7 +254,7 @@ def ledger_of(pool: LocalPool) -> Ledger | None:
     now, first = time.time(), pool.configuration.fences if pool.configuration else 0
     found: list[Out] = []
     for entry in state.ledger[:MOST_TOLD]:
-        client, granted, label = validation.read(entry.label)
+        client, granted, label = read(entry.label)
         fence, slots = (
             str(fence_number(entry.fence) + first),
             list(pool.adapter.slot_names(entry.slots)),
