@@ -990,7 +990,7 @@ def test_who_acknowledges_speaks_of_its_own_grants_and_shortly(
             c = w.honest[2]
             await eventually(lambda: not w.layer(c).epoch.loans.lent)
             before, refusals = ledger(w), refused(c)
-            w.layer(c).epoch.loans.lent[fence] = w.layer(c).now  # as if it were under way
+            w.layer(c).epoch.loans.lent[fence] = w.layer(c).member.now  # as if it were under way
             w.tells(acknowledged(what, w, fence))
             await eventually(lambda: refused(c) == refusals + 1)
             assert ledger(w) == before and fence in w.layer(c).epoch.loans.lent
