@@ -7,8 +7,9 @@ from typing import Any, cast
 from meshlock.algorithms.actor import Frozen, Message
 from meshlock.algorithms.recovery.messages import Inner
 
-Word = tuple[type[Message], int, int, Frozen, "Word | None"]
-"""A message as all processes know it, and the one that is in it."""
+Word = tuple[type[Message], int, int, Frozen, Any]
+"""A message as all processes know it, and last the word of the one that is in it, or None. mypyc
+does not compile types that contain themselves."""
 
 
 def copy(message: Message) -> Message:
@@ -17,7 +18,7 @@ def copy(message: Message) -> Message:
 
 
 def word(message: Message) -> Word:
-    inside = None
+    inside: Word | None = None
     if isinstance(message, Inner):
         inside, fields = word(message.message), message.seal()
     else:
