@@ -71,9 +71,9 @@ class Effects:
                 except KeyError:
                     kind = self.sent[type(message)] = Kind(message)
                 kind.sent += 1
-                if kind.envelope:
-                    kind = self.kind_inside(message)
                 if kind.loaded:
+                    if kind.envelope:
+                        kind = self.kind_inside(message)
                     tokens -= message.tokens()
                     permits -= message.permits()
                     if kind.lends or self.watched:
