@@ -171,7 +171,7 @@ def leases(name: str, pool: dict[str, Any], known: bool) -> RenderableType:
         text.append(f"; unreachable: {', '.join(pool['unreachable'])}", style="red")
     if members == 1:
         text.append(f"\n{name}: {pool['recovery']}")
-    if pool["unready"] and known:
+    if pool["unready"] not in ("", pool["conflict"]) and known:
         text.append(f"\n{name}: {pool['unready']}", style="red")
     elif pool["why"] and known:
         text.append(f"\n{name}: requests wait: {pool['why']}", style="yellow")

@@ -15,6 +15,7 @@ import virtual
 from msgspec.structs import replace
 
 from meshlock import Node, Pool, Refused
+from meshlock.live.interfaces.http import unready
 from meshlock.live.links.frames import Content
 from meshlock.live.links.mesh import Mesh
 from meshlock.live.pools.adapter import Adapter
@@ -259,7 +260,12 @@ def test_of_two_pools_that_were_both_used_one_goes_on_without_a_storm(
                 assert sent.count("configuration") < 20, sent
                 text = goes.status()["pools"]["docks"]["conflict"]
                 assert "Two separate pools have the same name, docks" in text
-                assert "meshlock pool join docks" in text
+                join = f"run 'meshlock pool join docks --from {stays.name}'"
+                assert text.endswith(f" This one has stopped: {join} here.")
+                assert unready(goes.status()["pools"]["docks"]) == text
+                said = stays.status()["pools"]["docks"]
+                assert said["conflict"].endswith(f" This one goes on: {join} at {goes.name}.")
+                assert unready(said) == ""  # it was served
                 with pytest.raises(Refused, match="Two separate pools"):
                     await docks(goes).acquire()
                 with pytest.raises(Refused, match="x is no neighbour in another pool docks"):

@@ -327,8 +327,8 @@ class Interface:
                 yield pool
             except TimeoutError:
                 within = "" if timeout is None else f" within {timeout:g} s"
-                why = f"The pool {pool.name} did not change{within}."
-                raise TimeoutError(why) from None
+                why = f": {obstacle}" if (obstacle := pool.obstacle()) else ""
+                raise TimeoutError(f"The pool {pool.name} did not change{within}{why}.") from None
             except Refused as error:
                 raise impossible(error) from None
 
@@ -529,9 +529,7 @@ def impossible(error: Refused) -> HTTPError:
 
 def unready(pool: PoolStatus) -> str:
     """Why no permits of this pool can be had here; nothing, if they can."""
-    if not pool["known"] or pool["conflict"]:
-        return str(pool["why"] if not pool["known"] else pool["conflict"])
-    return str(pool.get("unready", ""))
+    return str(pool.get("unready", pool["conflict"]) if pool["known"] else pool["why"])
 
 
 def event(kind: str, value: object) -> bytes:

@@ -525,7 +525,7 @@ class Members:
             ),
             "members_without_vote": sorted(map(self.name, node.timers.voteless())),
             "quorum": majority(node.member.members),
-            "unready": self.unready(),
+            "unready": self.pool.refused() or self.unready(),
             "disk": self.disk.refuses(),
             "epoch": epoch.counter if epoch is not None else None,
             "proposer": self.name(epoch.proposer) if epoch is not None else None,

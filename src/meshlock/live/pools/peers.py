@@ -206,6 +206,7 @@ class Peers:
         if ours is not None and self.replaced.get(peer) is theirs:  # over the same link
             del self.replaced[peer]
             self.conflict(peer, ours, theirs)
+            self.log_conflict(peer)
 
     def gives_way(self, peer: str) -> bool:
         """May our pool be over because that peer says so?"""
@@ -269,6 +270,7 @@ class Peers:
         if used and rival.used:
             self.conflict(peer, ours, theirs)
             self.oppose(peer, rival)
+            self.log_conflict(peer)
         elif rival.used or (not used and theirs.identity < ours.identity):
             if pool.founding:
                 log_event(INFO, "new pool withdrawn", pool=pool.name, founder=theirs.founder)
@@ -329,6 +331,22 @@ class Peers:
         self.follow(rival)
         self.shares(peer, rival)
 
+    def refuse(self) -> str:
+        """Why every request is refused here; the empty text if none is for what neighbours have."""
+        return self.in_words() if self.conflicts and not self.pool.goes_on() else ""
+
+    def in_words(self) -> str:
+        """What a neighbour has that conflicts with this pool, which of the two goes on, and what to
+        do; the empty text if none has."""
+        for peer, text in self.conflicts.items():
+            join = f"run 'meshlock pool join {self.pool.name} --from"
+            if peer not in self.rivals:
+                return text
+            if self.pool.goes_on():
+                return f"{text} This one goes on: {join} {self.pool.me}' at {peer}."
+            return f"{text} This one has stopped: {join} {peer}' here."
+        return ""
+
     def conflict(self, peer: str, ours: PoolConfiguration, theirs: PoolConfiguration) -> None:
         name = self.pool.name
         if ours.by_name or theirs.by_name or bool(ours.lease) != bool(theirs.lease):
@@ -339,15 +357,15 @@ class Peers:
         else:
             text = (
                 f"Two separate pools have the same name, {name}: {peer} is in the one "
-                f"that {theirs.founder} made, this node is in the one that {ours.founder} "
-                f"made. Let one of them go on: at a node of the other, run 'meshlock pool "
-                f"join {name} --from NODE' with the name of a node of the first."
+                f"that {theirs.founder} made, this node is in the one that {ours.founder} made."
             )
         self.conflicts[peer] = text
+
+    def log_conflict(self, peer: str) -> None:
         now = self.mesh.loop.time()
         if peer not in self.logged or now - self.logged[peer] >= BETWEEN_LINES:
             self.logged[peer] = now
-            log_event(ERROR, "conflict", pool=name, peer=peer, what=text)
+            log_event(ERROR, "conflict", pool=self.pool.name, peer=peer, what=self.in_words())
 
 
 def terms(configuration: PoolConfiguration) -> str:

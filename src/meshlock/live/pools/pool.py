@@ -176,8 +176,7 @@ class LocalPool(Source):
     def conflict(self) -> str:
         """A neighbour has a conflicting configuration of this pool, or our user has: what to do
         about it."""
-        conflicts = self.peers.conflicts
-        return next(iter(conflicts.values())) if conflicts else self.disagreement
+        return self.peers.in_words() or self.disagreement
 
     @property
     def disagreement(self) -> str:
@@ -378,14 +377,15 @@ class LocalPool(Source):
         configuration = adapter.configuration
         if configuration is None:
             return
-        if self.peers.conflicts and not self.goes_on():
-            raise Refused(self.conflict)
-        if self.disagreement:
-            raise Refused(self.disagreement)
+        if refused := self.refused():
+            raise Refused(refused)
         if want > 1:
             self.refuse_more(want)
             if adapter.algorithm is not None and adapter.algorithm.problem != "h-of-k":
                 raise Refused(f"{adapter.algorithm.name} grants one permit at a time: use want 1.")
+
+    def refused(self) -> str:
+        return self.peers.refuse() or self.disagreement
 
     def goes_on(self) -> bool:
         """Whatever others say of another pool of this name: a quorum of several does, or one of
