@@ -59,7 +59,7 @@ def test_what_a_member_says_against_it_is_told() -> None:
             async def refuses(*_: object, **__: object) -> int:
                 raise Refused("The disk of a is full.")
 
-            member.resize = refuses  # type: ignore[method-assign]
+            member.change_requests.resize = refuses  # type: ignore[method-assign]
             for other in nodes[1:3]:
                 await other.vanish()
             await eventually(lambda: not nodes[3].mesh.link_map.reaches("b"))

@@ -87,6 +87,9 @@ def test_a_disk_that_refuses_is_named_everywhere_and_what_timed_out_holds_nothin
                 with pytest.raises(NotInTime) as late:
                     await docks.acquire(timeout=0)
                 assert str(late.value) == f"No permits of docks at once: {why}."
+                with pytest.raises(TimeoutError) as never:
+                    await docks.set_permits(4, timeout=1.0)
+                assert str(never.value) == f"The pool docks did not change within 1 s: {why}."
                 said = node.status()["pools"]["docks"]
                 assert unready(said) == said["why"] == why
                 assert 'meshlock_disk_refuses{pool="docks"} 1.0' in exposition(node)

@@ -271,14 +271,14 @@ class Interface:
 
     async def change_members(self, request: Request) -> Response:
         body = limits.decoded(request.body or b"{}", messages.ChangeMembers)
-        with self.changing(request, body.timeout) as pool:
+        with self.changing(request) as pool:
             return answer(
                 messages.Members(await pool.change_requests.change_members(**asdict(body)))
             )
 
     async def change_permits(self, request: Request) -> Response:
         body = limits.decoded(request.body or b"{}", messages.ChangePermits)
-        with self.changing(request, body.timeout) as pool:
+        with self.changing(request) as pool:
             return answer(messages.Permits(await pool.change_requests.resize(**asdict(body))))
 
     def join_pool(self, request: Request) -> Response:
@@ -305,30 +305,26 @@ class Interface:
 
     async def join_from(self, request: Request) -> Response:
         body = limits.decoded(request.body or b"{}", messages.JoinFrom)
-        with self.changing(request, None) as pool:
+        with self.changing(request) as pool:
             return answer(
                 messages.Permits(await pool.participation.join(limits.name(body.node, "node")))
             )
 
     async def reset_pool(self, request: Request) -> Response:
-        with self.changing(request, None) as pool:
+        with self.changing(request) as pool:
             return answer(messages.Permits(await pool.participation.reset()))
 
     async def remove_pool(self, request: Request) -> Response:
-        with self.changing(request, None) as pool:
+        with self.changing(request) as pool:
             await pool.introduced()
             self.node.registry.remove(pool.name)
         return answer(messages.Removed(pool.name))
 
     @contextlib.contextmanager
-    def changing(self, request: Request, timeout: float | None) -> Iterator[LocalPool]:
+    def changing(self, request: Request) -> Iterator[LocalPool]:
         with self.node.registry.visited(limits.name(request.parameters["pool"])) as pool:
             try:
                 yield pool
-            except TimeoutError:
-                within = "" if timeout is None else f" within {timeout:g} s"
-                why = f": {obstacle}" if (obstacle := pool.obstacle()) else ""
-                raise TimeoutError(f"The pool {pool.name} did not change{within}{why}.") from None
             except Refused as error:
                 raise impossible(error) from None
 

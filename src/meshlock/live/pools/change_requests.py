@@ -13,6 +13,8 @@ admitted could take a pool over.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -91,7 +93,7 @@ class ChangeRequests:
         refuse_impossible(
             self.pool.algorithm, permits=permits, want=1, complete=True, fifo=True, changing=False
         )
-        async with asyncio.timeout(limits.timeout(timeout)):
+        async with self.within(timeout):
             await self.have_permits(permits, names)
         return permits
 
@@ -122,8 +124,20 @@ class ChangeRequests:
         if (add is None) == (remove is None):
             raise Refused("Members change one at a time: give one to add or one to remove.")
         name = limits.name(add if remove is None else remove, "node")
-        async with asyncio.timeout(limits.timeout(timeout)):
+        async with self.within(timeout):
             return await self.have_member(name, add is not None)
+
+    @contextlib.asynccontextmanager
+    async def within(self, timeout: float | None) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(limits.timeout(timeout)):
+                yield
+        except TimeoutError:
+            if timeout is None:
+                raise
+            obstacle = self.pool.obstacle()
+            why = f" within {timeout:g} s: {obstacle}" if obstacle else f" within {timeout:g} s"
+            raise TimeoutError(f"The pool {self.pool.name} did not change{why}.") from None
 
     # -- having it done --------------------------------------------------------------------
 
