@@ -10,8 +10,12 @@ MOST = 56_000
 DOCS = ROOT / "docs"
 LOOKED_UP = {"reference", "appendices", "papers.md"}
 """Folders, and a page, that are made from the code or looked up."""
-NOT_READ = re.compile(r"<!--.*?-->|^```mermaid\n.*?^```$", re.DOTALL | re.MULTILINE)
-"""Marks for the tests, and the source of pictures."""
+NOT_READ = re.compile(
+    r"<!-- made from the code: begin -->.*?<!-- made from the code: end -->"
+    r"|<!--.*?-->|^```mermaid\n.*?^```$",
+    re.DOTALL | re.MULTILINE,
+)
+"""Tables made from the code, marks for the tests, and the source of pictures."""
 
 
 def words(text: str) -> int:
