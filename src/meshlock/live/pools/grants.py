@@ -532,9 +532,16 @@ class AnyBlockingPool:
     _source: Source
 
     picture = waits(Pool.picture)
+    """See :meth:`meshlock.Pool.picture`."""
+
     set_permits = waits(Pool.set_permits)
+    """See :meth:`meshlock.Pool.set_permits`."""
+
     change_members = waits(Pool.change_members)
+    """See :meth:`meshlock.Pool.change_members`."""
+
     reset = waits(Pool.reset)
+    """See :meth:`meshlock.Pool.reset`."""
 
     def acquire(
         self,
