@@ -142,6 +142,23 @@ def test_members_that_have_forgotten_are_no_quorum(
     run(tmp_path, names, story)
 
 
+def test_members_that_have_forgotten_say_what_to_do_when_no_quorum_names_them(
+    tmp_path: Path,
+) -> None:
+    """All three restart, and two without their disks: the third is not sure of its epoch."""
+
+    async def story(world: World) -> None:
+        await world.begin(3)
+        await world.kill("c")
+        await world.lose("ab")
+        await world.start("c")
+        await a_while(3 * LEASE)
+        for node in world.nodes.values():
+            assert "reset the pool if" in unready(pool(node))
+
+    run(tmp_path, "abc", story)
+
+
 def test_an_old_founder_that_comes_back_joins_what_the_operator_has_decided(tmp_path: Path) -> None:
     """It was the only member, so that with its disk it would be a quorum by itself."""
 

@@ -543,7 +543,7 @@ class Timers:
         """That there is none, as far as is known here; empty if there is one."""
         members, reached, voteless = self.member.members, self.reached(), self.voteless()
         if len(members) == 0:
-            return "who its members are is not known yet"
+            return "no quorum has said who the members are; reset the pool if most lost their state"
         if len(reached) >= majority(members):
             return ""
         if len(voteless) == 0:
