@@ -260,7 +260,7 @@ def test_two_foundings_never_share_a_link() -> None:
                 await eventually(lambda: bool(here._source.conflict and there._source.conflict))
                 assert not here._source.peers.near and not there._source.peers.near
             first, other = sorted([here, there], key=identity)
-            with pytest.raises(Refused, match="pool join docks --from NODE"):
+            with pytest.raises(Refused, match="pool join docks --from "):
                 await other.acquire()
             (await first.acquire()).release()  # at equal numbers of members, the lower identity
 
