@@ -298,7 +298,8 @@ def test_where_the_holder_does_not_answer_nothing_is_said_to_be_held() -> None:
             while seen["held"] is not None or not seen["why"].startswith("quorum lost"):
                 await a_while(0.02)
                 seen = await others[0].pool("docks").picture()
-            assert seen["why"] == "quorum lost: 1 of 3 members reachable"
+            assert seen["why"].startswith("quorum lost: 1 of 3 members reachable")
+            # and, once a node has noticed, why it cannot be linked
             assert (seen["free"], seen["holding"]) == (None, [])
 
     run(story)
