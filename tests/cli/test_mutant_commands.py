@@ -31,7 +31,8 @@ def test_the_list_says_what_each_one_breaks():
     assert first == {
         "name": "jiang/j1-forgets-itself",
         "algorithm": "jiang",
-        "sentence": "a waiting holder gives the token to whoever asks, and drops its own request",
+        "sentence": "a waiting holder gives the token to a node that asks, and drops its own "
+        "request",
         "property": "order",
         "steps": 9,
         "check": "meshlock check --mutant jiang/j1-forgets-itself --topology line --nodes 3 "

@@ -273,10 +273,10 @@ class Chaos:
             self.judge.blame("told", f"{grant} of {grant._source.me} ended before its deadline")
 
     async def watch_health(self) -> None:
-        """What all nodes say of themselves, once a second."""
+        """What all nodes say of themselves, three times per lease."""
         judge, readiness, before = self.judge, self.readiness, clock.seconds()
         while True:
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(LEASE / 3)
             now = clock.seconds()
             for claim in readiness.wrong(now):
                 said = f"{claim.node} said that it is, unserved for {claim.unserved:.0f} s"

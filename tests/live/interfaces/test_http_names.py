@@ -146,7 +146,7 @@ def test_what_a_page_asked_for_goes_back_when_the_page_goes_away() -> None:
             kept, left = requests.start("docks", 1, 0), requests.start("docks", 1, 0)
             waits = requests.start("docks", 2, 5)
             for _ in range(40):
-                requests.keep([kept.name])
+                requests.mark_seen([kept.name])
                 await a_while(module.ABANDONED_AFTER / 10)
             assert (kept.state, left.state, waits.state) == ("held", "released", "released")
             assert left.why == "the page was closed"

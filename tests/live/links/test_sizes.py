@@ -174,7 +174,9 @@ def traced(
             else:
                 pools = [a.pool("docks", permits=1), b.pool("docks")]
             recordings = [
-                pool._source.recording for pool in pools if pool._source.recording is not None
+                pool._source.adapter.recording
+                for pool in pools
+                if pool._source.adapter.recording is not None
             ]
             more = entries
             while more:
