@@ -354,6 +354,9 @@ LATER: Final = 24
 of one hop, so the numbers of the next life are above all of them."""
 
 
+Numbers = tuple[int, ...]
+
+
 class ClientLines(Part):
     """A line has the number of its latest request, and the client that it is for.
 
@@ -429,7 +432,7 @@ class ClientLines(Part):
 
     def thaw(self, frozen: tuple[object, ...]) -> None:
         numbers, since, placed, asked_for = cast(
-            tuple[list[int], list[int], list[int], list[tuple[int, tuple[int, int]]]], frozen
+            tuple[Numbers, Numbers, Numbers, tuple[tuple[int, tuple[int, int]], ...]], frozen
         )
         self.numbers, self.since, self.placed = list(numbers), list(since), list(placed)
         self.asked_for = dict(asked_for)
