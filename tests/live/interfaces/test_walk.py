@@ -43,6 +43,8 @@ MOMENTS: list[Any] = [
 MOST = 10
 MOST_ENTERED = 23
 """Files of which any function is called between the request and its grant: no more than that."""
+TIMERS = "algorithms/recovery/timers.py"
+"""A timer may fire meanwhile. It is no part of the walk."""
 
 
 def walk() -> Walk:
@@ -78,7 +80,8 @@ def test_the_walk_of_a_default_acquire_is_short_and_the_page_names_its_files() -
     found = walk()
     assert found.seen == found.moments
     assert len(found.passed) <= MOST, list(found.passed)
-    assert len(found.entered) <= MOST_ENTERED, sorted(found.entered)
+    entered = set(found.entered) - {TIMERS}
+    assert len(entered) <= MOST_ENTERED, sorted(entered)
     text = PAGE.read_text(encoding="utf-8")
     live = text[text.index("### Live") : text.index("The holder's node runs")]
     rows = re.findall(r"(?m)^\| \[[^]]*\]\(\.\./\.\./src/meshlock/([^)]*)\)", live)
