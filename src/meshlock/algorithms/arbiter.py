@@ -214,15 +214,15 @@ class ArbiterNode(Member):
         self.serve()
 
     def returned(self, site: int, count: int) -> None:
-        claim = self.take_back(site)
+        claim = self.remove_claim(site)
         if claim[2] > count:
             self.granted = sorted([*self.granted, (claim[0], site, claim[2] - count)])
         self.serve()
 
     def yielded(self, site: int) -> None:
-        self.line_up(self.take_back(site))
+        self.line_up(self.remove_claim(site))
 
-    def take_back(self, site: int) -> Claim:
+    def remove_claim(self, site: int) -> Claim:
         """Its claim is granted; or it waits, if the site was in and has left meanwhile (A2)."""
         for claims in (self.granted, self.queue):
             for claim in claims:

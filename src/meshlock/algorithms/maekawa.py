@@ -219,18 +219,18 @@ class MaekawaNode(Member):
     def fail(self, member: int) -> None:
         self.failed = sorted([*self.failed, member])
         for waiting in self.inquiries:
-            self.give_back(waiting)
+            self.yield_vote(waiting)
         self.inquiries = []
 
     def inquire(self, member: int) -> None:
         if self.inside or member not in self.votes:
             return  # it crossed our RELEASE, or RELEASE will soon answer it
         if self.failed:
-            self.give_back(member)
+            self.yield_vote(member)
         else:
             self.inquiries = sorted([*self.inquiries, member])
 
-    def give_back(self, member: int) -> None:
+    def yield_vote(self, member: int) -> None:
         self.votes.remove(member)
         self.failed = sorted([*self.failed, member])
         self.send(Yield(member))

@@ -160,7 +160,7 @@ class SandersNode(MaekawaNode):
 
     def inquire(self, member: int) -> None:
         if member == self.me and member in self.votes and not self.inside:
-            self.give_back(member)  # I2
+            self.yield_vote(member)  # I2
         else:
             super().inquire(member)
 
