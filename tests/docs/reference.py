@@ -18,7 +18,7 @@ from meshlock.cli.flags import Command
 from meshlock.cli.main import app
 from meshlock.live.interfaces import messages
 from meshlock.live.interfaces.agent_settings import AgentSettings, PoolSettings
-from meshlock.live.interfaces.http import Interface
+from meshlock.live.interfaces.http import OPERATIONS
 from meshlock.live.interfaces.openapi import description
 from meshlock.live.pools import status
 from meshlock.live.pools.grants import Acquire
@@ -141,8 +141,7 @@ def shown(default: object) -> str:
 
 
 def http() -> Iterator[str]:
-    interface = Interface(None)  # type: ignore[arg-type]  # nothing is asked of the node
-    said = description(interface.operations(), token=True)
+    said = description(OPERATIONS, token=True)
     yield "# HTTP"
     yield prose(
         """

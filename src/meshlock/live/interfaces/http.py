@@ -8,9 +8,9 @@ renewed, and belongs to no connection. Who may ask, and where, is in :mod:`.serv
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeVar
 
@@ -23,13 +23,13 @@ from meshlock.live.interfaces import messages
 from meshlock.live.interfaces.http_requests import HTTPError, Request
 from meshlock.live.interfaces.node import Node
 from meshlock.live.interfaces.sessions import LOOKS, Leased, Session
-from meshlock.live.interfaces.site import EVENTS, Handler, Response, answer
+from meshlock.live.interfaces.site import EVENTS, Response, answer
 from meshlock.live.machine import limits
 from meshlock.live.pools.grants import Acquire, Grant, moment, time_left
 from meshlock.live.pools.pool import LocalPool
 from meshlock.live.pools.status import Picture, PoolStatus, Status
 
-Kind = TypeVar("Kind")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 LOOK = 0.1
 """Seconds between two looks at a pool while somebody waits for it to change."""
@@ -44,20 +44,28 @@ STILL_HERE = 15.0
 CHANGING = ("lease", "seconds", "sent", "received", "unseen")
 """Keys of a pool's status that are no news."""
 
+NAMED = ("pool", "request")
+"""Parts of a path that are names as :mod:`~meshlock.live.machine.limits` has them."""
 
-POOL = "/v1/pools/{pool}"
+
+POOL, GRANT, SESSION = "/v1/pools/{pool}", "/v1/grants/{grant}", "/v1/sessions/{session}"
 WHY = messages.Why
-REFUSED: dict[int, Any] = {400: WHY, 404: WHY, 409: messages.NotNow, 413: WHY}
+NONE = {400: WHY, 404: WHY}
+"""A query cannot be read, or what it is for is not there."""
+
+UNNAMED: dict[int, Any] = {400: WHY, 409: messages.NotNow, 413: WHY}
+REFUSED = {**UNNAMED, 404: WHY}
 """What is answered to a request with a body that cannot be granted."""
 
 
 class Operation(NamedTuple):
-    """One thing that can be asked for; OpenAPI is made from these."""
+    """One thing that can be asked for; routes and OpenAPI are made from these."""
 
     method: str
     path: str
-    handler: Handler
-    summary: str
+    handler: Callable[..., Response | Awaitable[Response]]
+    """A method of :class:`Interface`. It gets the request, and its body or query as declared."""
+
     answers: dict[int, Any]
     """Status: the type of its body, a media type, or None for no body."""
 
@@ -70,11 +78,27 @@ class Operation(NamedTuple):
     """What can be done with the grant that the answer names."""
 
     streams: bool = False
-    """Whoever accepts ``text/event-stream`` gets events as they come."""
+    """A client that accepts ``text/event-stream`` gets events as they come."""
+
+
+OPERATIONS: list[Operation] = []
+"""All that can be asked of the agent, wherever it is asked."""
+
+
+def operation(
+    method: str, path: str, answers: dict[int, Any], **more: Any
+) -> Callable[[Method], Method]:
+    """Declare what a method of the interface answers. Its docstring is the summary."""
+
+    def declared(handler: Method) -> Method:
+        OPERATIONS.append(Operation(method, path, handler, answers, **more))
+        return handler
+
+    return declared
 
 
 class Interface:
-    """All that can be asked of the agent, wherever it is asked."""
+    """Performs the operations at a node."""
 
     def __init__(self, node: Node, makes_pools: bool = False) -> None:
         self.node = node
@@ -84,123 +108,33 @@ class Interface:
         self.grants: dict[str, Grant] = {}  # of sessions and others
         self.leased: dict[str, Leased] = {}
 
-    def operations(self) -> list[Operation]:
-        return [
-            *self.about_the_agent(),
-            *self.about_pools(),
-            *self.changing_pools(),
-            *self.about_grants(),
-        ]
-
-    def about_the_agent(self) -> list[Operation]:
-        alive = "Report whether the agent is alive."
-        ready = "Report whether the agent can grant permits of its pools."
-        metrics = "Return the metrics for Prometheus."
-        status = "Return everything that the agent knows."
-        both = {200: messages.Ready, 503: messages.Ready}
-        return [
-            Operation("GET", "/healthz", self.healthy, alive, {200: messages.Healthy}, open=True),
-            Operation("GET", "/readyz", self.ready, ready, both, open=True),
-            Operation("GET", "/metrics", self.metrics, metrics, {200: "text/plain", 501: WHY}),
-            Operation("GET", "/v1/status", self.status, status, {200: Status}),
-        ]
-
-    def about_pools(self) -> list[Operation]:
-        show = "Return one pool as this node sees it, or stream its changes."
-        who = "Return the holders and waiting clients of a pool at all nodes."
-        acquire = "Request permits, and wait for them."
-        urgency = "Change the priority or the deadline of a waiting request."
-        return [
-            Operation(
-                *("GET", POOL, self.show_pool, show, {200: messages.PoolShown, 400: WHY, 404: WHY}),
-                query=messages.OfPool,
-                streams=True,
-            ),
-            Operation("GET", f"{POOL}/who", self.who, who, {200: Picture, 400: WHY, 404: WHY}),
-            Operation(
-                *("POST", f"{POOL}/acquire", self.acquire, acquire),
-                {200: messages.Granted, **REFUSED, 503: WHY},
-                body=messages.Acquire,
-                links=["show_grant", "renew", "release"],
-            ),
-            Operation(
-                *("POST", "/v1/requests/{request}/priority", self.change_priority, urgency),
-                {200: messages.Urgent, **REFUSED},
-                body=messages.ChangePriority,
-            ),
-        ]
-
-    def changing_pools(self) -> list[Operation]:
-        unnamed = {status: body for status, body in REFUSED.items() if status != 404}
-        permits = {200: messages.Permits, **REFUSED}
-        table: list[tuple[str, Handler, str, dict[int, Any], type | None]] = [
-            (
-                *("members", self.change_members, "Add or remove a member."),
-                *({200: messages.Members, **REFUSED}, messages.ChangeMembers),
-            ),
-            (
-                *("permits", self.change_permits, "Change the number or names of the permits."),
-                *(permits, messages.ChangePermits),
-            ),
-            (
-                *("join", self.join_pool),
-                "Join a pool, or have it made, if the agent allows that.",
-                *({200: messages.Joined, **unnamed}, messages.Join),
-            ),
-            (
-                *("create", self.create_pool, "Make a pool that no node has."),
-                *({200: messages.Permits, **unnamed}, messages.Create),
-            ),
-            (
-                *("join-from", self.join_from, "Join another pool of this name."),
-                *(permits, messages.JoinFrom),
-            ),
-            ("reset", self.reset_pool, "Reset a pool.", permits, None),
-            (
-                *("remove", self.remove_pool, "Remove a pool that no other node has."),
-                *({200: messages.Removed, **REFUSED}, None),
-            ),
-        ]
-        return [
-            Operation("POST", f"{POOL}/{what}", handler, summary, answers, body)
-            for what, handler, summary, answers, body in table
-        ]
-
-    def about_grants(self) -> list[Operation]:
-        grant, session = "/v1/grants/{grant}", "/v1/sessions/{session}"
-        release = "Release the permits, or some of them."
-        renew = "Renew a grant for another ttl."
-        opening = "Open a session, which ends with the connection."
-        events = "Return or stream what happens to the grants of a session."
-        return [
-            Operation(
-                *("GET", grant, self.show_grant, "Return a grant."),
-                {200: messages.Held, 404: WHY},
-            ),
-            Operation(
-                *("DELETE", grant, self.release, release),
-                {204: None, 400: WHY, 404: WHY, 409: messages.NotNow},
-                query=messages.OfRelease,
-            ),
-            Operation(
-                *("POST", f"{grant}/renew", self.renew, renew),
-                {200: messages.Renewed, 404: WHY, 409: messages.NotNow},
-            ),
-            Operation("POST", "/v1/sessions", self.open_session, opening, {201: messages.Opened}),
-            Operation(
-                *("GET", f"{session}/events", self.session_events, events),
-                {200: messages.Events, 400: WHY, 404: WHY},
-                query=messages.OfSession,
-                streams=True,
-            ),
-        ]
+    def perform(self, one: Operation, request: Request) -> Response | Awaitable[Response]:
+        """Here a request is read. If that fails, the answer is 400; what is refused later has a
+        status of its own."""
+        for what, name in request.parameters.items():
+            if what in NAMED and name not in self.node.pools:
+                limits.name(name, what)
+        asked: list[Any] = []
+        if one.body is not None:
+            asked = [limits.decoded(request.body or b"{}", one.body)]
+        elif one.query is not None:
+            asked = [queried(request, one.query) if request.query else one.query()]
+        try:
+            found = one.handler(self, request, *asked)
+        except Refused as error:
+            raise impossible(error) from None
+        return found if isinstance(found, Response) else finished(found)
 
     # -- how the agent is --------------------------------------------------------------
 
+    @operation("GET", "/healthz", {200: messages.Healthy}, open=True)
     def healthy(self, _: Request) -> Response:
+        """Report whether the agent is alive."""
         return answer(messages.Healthy(self.node.name, __version__))
 
+    @operation("GET", "/readyz", {200: messages.Ready, 503: messages.Ready}, open=True)
     def ready(self, _: Request) -> Response:
+        """Report whether the agent can grant permits of its pools."""
         why = [
             f"{name}: {reason}"
             for name, pool in self.node.status()["pools"].items()
@@ -208,21 +142,26 @@ class Interface:
         ]
         return answer(messages.Ready(self.node.name, not why, why), 503 if why else 200)
 
+    @operation("GET", "/metrics", {200: "text/plain", 501: WHY})
     def metrics(self, _: Request) -> Response:
+        """Return the metrics for Prometheus."""
         try:
             from meshlock.live.interfaces.exposition import exposition
         except Refused as error:
             raise HTTPError(501, str(error)) from None
         return Response(exposition(self.node).encode(), "text/plain; version=0.0.4; charset=utf-8")
 
+    @operation("GET", "/v1/status", {200: Status})
     def status(self, _: Request) -> Response:
+        """Return everything that the agent knows."""
         return answer(self.node.status())
 
     # -- pools -------------------------------------------------------------------------
 
-    async def show_pool(self, request: Request) -> Response:
-        asked = queried(request, messages.OfPool)
-        name = limits.name(request.parameters["pool"])
+    @operation("GET", POOL, {200: messages.PoolShown, **NONE}, query=messages.OfPool, streams=True)
+    async def show_pool(self, request: Request, asked: messages.OfPool) -> Response:
+        """Return one pool as this node sees it, or stream its changes."""
+        name = request.parameters["pool"]
         shown = self.shown(name)
         if streamed(request):
             return Response(kind=EVENTS, stream=self.changes(name))
@@ -233,15 +172,17 @@ class Interface:
             shown = self.shown(name)
         return answer(shown)
 
+    @operation("GET", f"{POOL}/who", {200: Picture, **NONE})
     async def who(self, request: Request) -> Response:
-        name = limits.name(request.parameters["pool"])
+        """Return the holders and waiting clients of a pool at all nodes."""
+        name = request.parameters["pool"]
         self.shown(name)
         return answer(await self.node.pools[name].picture())
 
     def shown(self, name: str) -> dict[str, Any]:
         pool = self.node.pools.get(name)
         if pool is None:
-            raise impossible(NoSuchPool(name, self.node.registry.known_pools()))
+            raise NoSuchPool(name, self.node.registry.known_pools())
         status = pool.describe()
         stable = {key: value for key, value in status.items() if key not in CHANGING}
         for key in ("holding", "waiting"):
@@ -258,8 +199,8 @@ class Interface:
         while True:
             try:
                 shown = self.shown(name)
-            except HTTPError:
-                return  # nobody knows it any more
+            except NoSuchPool:
+                return
             if shown["version"] != version:
                 version, silent = shown["version"], 0.0
                 yield event("pool", shown)
@@ -269,136 +210,133 @@ class Interface:
             await asyncio.sleep(LOOK)
             silent += LOOK
 
-    async def change_members(self, request: Request) -> Response:
-        body = limits.decoded(request.body or b"{}", messages.ChangeMembers)
-        with self.changing(request) as pool:
-            return answer(
-                messages.Members(await pool.change_requests.change_members(**asdict(body)))
-            )
+    # -- changing pools ----------------------------------------------------------------
 
-    async def change_permits(self, request: Request) -> Response:
-        body = limits.decoded(request.body or b"{}", messages.ChangePermits)
-        with self.changing(request) as pool:
+    def visited(self, request: Request) -> AbstractContextManager[LocalPool]:
+        return self.node.registry.visited(request.parameters["pool"])
+
+    @operation(
+        *("POST", f"{POOL}/members", {200: messages.Members, **REFUSED}),
+        body=messages.ChangeMembers,
+    )
+    async def change_members(self, request: Request, body: messages.ChangeMembers) -> Response:
+        """Add or remove a member."""
+        with self.visited(request) as pool:
+            members = await pool.change_requests.change_members(**asdict(body))
+        return answer(messages.Members(members))
+
+    @operation(
+        *("POST", f"{POOL}/permits", {200: messages.Permits, **REFUSED}),
+        body=messages.ChangePermits,
+    )
+    async def change_permits(self, request: Request, body: messages.ChangePermits) -> Response:
+        """Change the number or names of the permits."""
+        with self.visited(request) as pool:
             return answer(messages.Permits(await pool.change_requests.resize(**asdict(body))))
 
-    def join_pool(self, request: Request) -> Response:
-        body = limits.decoded(request.body or b"{}", messages.Join)
-        name = limits.name(request.parameters["pool"])
-        try:
-            if name not in self.node.registry.known_pools() and not self.makes_pools:
-                raise Refused(
-                    f"This agent makes no pool {name} for a program: start it with "
-                    f"{setting('client-pools')}, or with {setting('pool')} {name}=PERMITS."
-                )
-            self.node.pool_for_client(name, body.permits)
-        except Refused as error:
-            raise impossible(error) from None
+    @operation("POST", f"{POOL}/join", {200: messages.Joined, **UNNAMED}, body=messages.Join)
+    def join_pool(self, request: Request, body: messages.Join) -> Response:
+        """Join a pool, or have it made, if the agent allows that."""
+        name = request.parameters["pool"]
+        if name not in self.node.registry.known_pools() and not self.makes_pools:
+            raise Refused(
+                f"This agent makes no pool {name} for a program: start it with "
+                f"{setting('client-pools')}, or with {setting('pool')} {name}=PERMITS."
+            )
+        self.node.pool_for_client(name, body.permits)
         return answer(messages.Joined(name))
 
-    async def create_pool(self, request: Request) -> Response:
-        body = limits.decoded(request.body or b"{}", messages.Create)
-        name = limits.name(request.parameters["pool"])
-        try:
-            return answer(messages.Permits(await self.node.create_pool(name, body.permits)))
-        except Refused as error:
-            raise impossible(error) from None
+    @operation("POST", f"{POOL}/create", {200: messages.Permits, **UNNAMED}, body=messages.Create)
+    async def create_pool(self, request: Request, body: messages.Create) -> Response:
+        """Make a pool that no node has."""
+        permits = await self.node.create_pool(request.parameters["pool"], body.permits)
+        return answer(messages.Permits(permits))
 
-    async def join_from(self, request: Request) -> Response:
-        body = limits.decoded(request.body or b"{}", messages.JoinFrom)
-        with self.changing(request) as pool:
-            return answer(
-                messages.Permits(await pool.participation.join(limits.name(body.node, "node")))
-            )
+    @operation(
+        "POST", f"{POOL}/join-from", {200: messages.Permits, **REFUSED}, body=messages.JoinFrom
+    )
+    async def join_from(self, request: Request, body: messages.JoinFrom) -> Response:
+        """Join another pool of this name."""
+        with self.visited(request) as pool:
+            return answer(messages.Permits(await pool.participation.join(body.node)))
 
+    @operation("POST", f"{POOL}/reset", {200: messages.Permits, **REFUSED})
     async def reset_pool(self, request: Request) -> Response:
-        with self.changing(request) as pool:
+        """Reset a pool."""
+        with self.visited(request) as pool:
             return answer(messages.Permits(await pool.participation.reset()))
 
+    @operation("POST", f"{POOL}/remove", {200: messages.Removed, **REFUSED})
     async def remove_pool(self, request: Request) -> Response:
-        with self.changing(request) as pool:
+        """Remove a pool that no other node has."""
+        with self.visited(request) as pool:
             await pool.introduced()
             self.node.registry.remove(pool.name)
         return answer(messages.Removed(pool.name))
 
-    @contextlib.contextmanager
-    def changing(self, request: Request) -> Iterator[LocalPool]:
-        with self.node.registry.visited(limits.name(request.parameters["pool"])) as pool:
-            try:
-                yield pool
-            except Refused as error:
-                raise impossible(error) from None
-
     # -- grants ------------------------------------------------------------------------
 
-    def acquire(self, request: Request) -> Response | Awaitable[Response]:
-        body = limits.decoded(request.body or b"{}", messages.Acquire)
-        session = None
-        if body.session is not None:
-            session = self.session(body.session)
+    @operation(
+        *("POST", f"{POOL}/acquire", {200: messages.Granted, **REFUSED, 503: WHY}),
+        body=messages.Acquire,
+        links=["show_grant", "renew", "release"],
+    )
+    def acquire(
+        self, request: Request, body: messages.Acquire
+    ) -> Response | Coroutine[Any, Any, Response]:
+        """Request permits, and wait for them."""
+        session = None if body.session is None else self.session(body.session)
         pool = self.node.pools.get(request.parameters["pool"])
         if pool is not None and pool.core is not None:
-            try:
-                grant = pool.at_once(asked(pool, body))
-            except Refused as error:
-                raise impossible(error) from None
+            grant = pool.at_once(asked(pool, body))
             if grant is not None:
-                return self.granted(request, body, session, pool, grant)
+                return self.granted(request, body, session, grant)
         return self.wait_for(request, body, session)
 
     async def wait_for(
         self, request: Request, body: messages.Acquire, session: Session | None
     ) -> Response:
-        with self.node.registry.visited(limits.name(request.parameters["pool"])) as pool:
+        with self.visited(request) as pool:
             waits = asked(pool, body)
-            try:
-                with self.known_as(body.request, waits):
-                    grant = await waits
-            except Refused as error:
-                raise impossible(error) from None
+            with self.known_as(body.request, waits):
+                grant = await waits
         if request.connection.closed or (session is not None and session.over):
             grant.release()
-            raise HTTPError(409, "The session has ended.")
-        return self.granted(request, body, session, pool, grant)
+            raise Refused("The session has ended.")
+        return self.granted(request, body, session, grant)
 
-    @contextlib.contextmanager
+    @contextmanager
     def known_as(self, name: str | None, waits: Acquire) -> Iterator[None]:
         if name is None:
             yield
             return
         if name in self.requests:
-            raise HTTPError(409, f"A request with the name {name} waits already: use another name.")
+            raise Refused(f"A request with the name {name} waits already: use another name.")
         self.requests[name] = waits
         try:
             yield
         finally:
             del self.requests[name]
 
-    async def change_priority(self, request: Request) -> Response:
-        body = limits.decoded(request.body or b"{}", messages.ChangePriority)
-        name = limits.name(request.parameters["request"], "request")
+    @operation(
+        *("POST", "/v1/requests/{request}/priority", {200: messages.Urgent, **REFUSED}),
+        body=messages.ChangePriority,
+    )
+    async def change_priority(self, request: Request, body: messages.ChangePriority) -> Response:
+        """Change the priority or the deadline of a waiting request."""
+        name = request.parameters["request"]
         if body.priority is None and body.deadline is None:
-            raise HTTPError(409, "Nothing to change: give a priority, a deadline, or both.")
+            raise Refused("Nothing to change: give a priority, a deadline, or both.")
         waits = self.requests.get(name)
-        try:
-            if waits is None or not await waits.change(
-                priority=body.priority, deadline=body.deadline
-            ):
-                raise HTTPError(
-                    404, f"No request with the name {name} waits: it was granted or withdrawn."
-                )
-        except Refused as error:
-            raise HTTPError(409, str(error)) from None
+        if waits is None or not await waits.change(priority=body.priority, deadline=body.deadline):
+            why = f"No request with the name {name} waits: it was granted or withdrawn."
+            raise HTTPError(404, why)
         return answer(messages.Urgent(name, waits.priority, waits.deadline))
 
     def granted(
-        self,
-        request: Request,
-        body: messages.Acquire,
-        session: Session | None,
-        pool: LocalPool,
-        grant: Grant,
+        self, request: Request, body: messages.Acquire, session: Session | None, grant: Grant
     ) -> Response:
-        """The grant has a name, and an end whatever becomes of whoever asked for it."""
+        """The grant has a name, and an end whatever becomes of the program that asked for it."""
         if session is None:
             name = secrets.token_urlsafe(12)
             self.leased[name] = Leased(grant, body.ttl, self.node.mesh.failures.later)
@@ -409,25 +347,18 @@ class Interface:
             request.connection.unread = grant
         self.grants[name] = grant
         grant.at_end(lambda: self.ended(name, session))
-        until = grant.until
-        lease = time_left(until)
-        if session is not None and until is not None and lease is not None:
-            session.note_lease(name, until, lease)
-        ttl = body.ttl if session is None else None
-        return answer(
-            {
-                "grant": name,
-                "pool": pool.name,
-                "permits": grant.permits or pool.permits,
-                "want": grant.want,
-                "priority": grant.priority,
-                "met": grant.met,
-                "fence": grant.fence,
-                "slots": grant.slots,
-                "ttl": ttl,
-                "lease": lease,
-                "until": until,
-            }
+        known = self.known(name, grant)
+        if session is not None and known.until is not None and known.lease is not None:
+            session.note_lease(name, known.until, known.lease)
+        return answer(known)
+
+    def known(self, name: str, grant: Grant) -> messages.Granted:
+        until, leased = grant.until, self.leased.get(name)
+        permits = grant.permits or self.node.pools[grant.pool].permits
+        ttl = None if leased is None else leased.ttl
+        return messages.Granted(
+            *(name, grant.pool, permits, grant.want, grant.priority, grant.met, grant.fence),
+            *(grant.slots, ttl, time_left(until), until),
         )
 
     def ended(self, name: str, session: Session | None) -> None:
@@ -441,43 +372,39 @@ class Interface:
         if grant.lost:
             session.notify("lost", name)
 
-    def held(self, request: Request) -> tuple[str, Grant]:
-        name = request.parameters["grant"]
+    def held(self, name: str) -> Grant:
         grant = self.grants.get(name)
         if grant is None:
             raise HTTPError(404, "There is no such grant: it was released or revoked.")
-        return name, grant
+        return grant
 
+    @operation("GET", GRANT, {200: messages.Granted, 404: WHY})
     def show_grant(self, request: Request) -> Response:
-        name, grant = self.held(request)
-        until, lease = grant.until, grant.lease
-        return answer(
-            messages.Held(
-                *(name, grant.pool, grant.want, grant.priority, grant.met, grant.fence),
-                *(list(grant.slots), lease, until),
-            )
-        )
+        """Return a grant."""
+        name = request.parameters["grant"]
+        return answer(self.known(name, self.held(name)))
 
-    def release(self, request: Request) -> Response:
-        some = queried(request, messages.OfRelease).permits if request.query else None
-        grant = self.held(request)[1]
-        try:
-            grant.release(some)
-        except Refused as error:
-            raise impossible(error) from None
+    @operation("DELETE", GRANT, {204: None, **NONE, 409: messages.NotNow}, query=messages.OfRelease)
+    def release(self, request: Request, asked: messages.OfRelease) -> Response:
+        """Release the permits, or some of them."""
+        self.held(request.parameters["grant"]).release(asked.permits)
         return Response(status=204)
 
+    @operation("POST", f"{GRANT}/renew", {200: messages.Renewed, 404: WHY, 409: messages.NotNow})
     def renew(self, request: Request) -> Response:
-        name, grant = self.held(request)
-        leased = self.leased.get(name)
+        """Renew a grant for another ttl."""
+        name = request.parameters["grant"]
+        grant, leased = self.held(name), self.leased.get(name)
         if leased is None:
-            raise HTTPError(409, "This grant has no ttl: it lasts as long as its session.")
+            raise Refused("This grant has no ttl: it lasts as long as its session.")
         leased.renew()
         return answer(messages.Renewed(leased.ttl, grant.lease))
 
     # -- sessions ----------------------------------------------------------------------
 
+    @operation("POST", "/v1/sessions", {201: messages.Opened})
     def open_session(self, request: Request) -> Response:
+        """Open a session, which ends with the connection."""
         session = Session(secrets.token_urlsafe(9), self.sessions)
         request.connection.owned.append(session)
         return answer(messages.Opened(session.name, self.node.name, __version__), 201)
@@ -487,8 +414,13 @@ class Interface:
             raise HTTPError(404, "There is no such session: it has ended. Open a new one.")
         return self.sessions[name]
 
-    async def session_events(self, request: Request) -> Response:
-        asked = queried(request, messages.OfSession)
+    @operation(
+        *("GET", f"{SESSION}/events", {200: messages.Events, **NONE}),
+        query=messages.OfSession,
+        streams=True,
+    )
+    async def session_events(self, request: Request, asked: messages.OfSession) -> Response:
+        """Return or stream what happens to the grants of a session."""
         session = self.session(request.parameters["session"])
         if streamed(request):
             return Response(kind=EVENTS, stream=self.stream(session, asked.after, asked.leases))
@@ -510,6 +442,13 @@ class Interface:
             await session.wait(session.rests)
             if leases and session.leases is not None:
                 session.send_leases(session.leases)
+
+
+async def finished(work: Awaitable[Response]) -> Response:
+    try:
+        return await work
+    except Refused as error:
+        raise impossible(error) from None
 
 
 def asked(pool: LocalPool, body: messages.Acquire) -> Acquire:
@@ -536,7 +475,7 @@ def streamed(request: Request) -> bool:
     return EVENTS in request.headers.get("accept", "")
 
 
-def queried(request: Request, kind: type[Kind]) -> Kind:
+def queried(request: Request, kind: type) -> Any:
     try:
         return msgspec.convert(request.asked, kind, strict=False)
     except msgspec.ValidationError as error:

@@ -127,7 +127,7 @@ class Ready(msgspec.Struct):
 
 
 class Granted(msgspec.Struct):
-    """``met``: was it granted by its deadline? Null without one."""
+    """``met``: was it granted by its deadline? Null without one. ``permits``: of the pool."""
 
     grant: str
     pool: str
@@ -136,7 +136,7 @@ class Granted(msgspec.Struct):
     priority: int
     met: bool | None
     fence: int | None
-    slots: list[str]
+    slots: tuple[str, ...]
     ttl: float | None
     lease: float | None
     until: float | None
@@ -148,18 +148,6 @@ class Urgent(msgspec.Struct):
     request: str
     priority: int
     deadline: float | None
-
-
-class Held(msgspec.Struct):
-    grant: str
-    pool: str
-    want: int
-    priority: int
-    met: bool | None
-    fence: int | None
-    slots: list[str]
-    lease: float | None
-    until: float | None
 
 
 class Renewed(msgspec.Struct):

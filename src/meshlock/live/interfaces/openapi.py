@@ -59,8 +59,8 @@ def described(one: Operation, token: bool) -> dict[str, Any]:
         if not one.open:
             answers = answers | {401: messages.Why}
     found: dict[str, Any] = {
-        "operationId": f"{one.handler.__name__}",
-        "summary": one.summary,
+        "operationId": one.handler.__name__,
+        "summary": one.handler.__doc__,
         "parameters": parameters(one),
         "responses": {
             str(code): response(code, kind, one.streams) for code, kind in answers.items()

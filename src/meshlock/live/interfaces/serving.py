@@ -16,6 +16,7 @@ import os
 import secrets
 import stat
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -23,7 +24,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from meshlock.errors import Refused, setting
-from meshlock.live.interfaces.http import Interface, Operation
+from meshlock.live.interfaces.http import GRANT, OPERATIONS, Interface
 from meshlock.live.interfaces.http_requests import HTTPError, Request
 from meshlock.live.interfaces.server import serve_port, serve_unix
 from meshlock.live.interfaces.site import Handler, Response, Route, Site
@@ -96,16 +97,17 @@ class Access:
 # -- serving ----------------------------------------------------------------------------------
 
 
-def routes(operations: Sequence[Operation], access: Access | None) -> list[Route]:
+def routes(interface: Interface, access: Access | None = None) -> list[Route]:
     from meshlock.live.interfaces.openapi import description
 
-    described = msgspec.json.encode(
-        description(operations, access is not None and bool(access.token))
-    )
+    token = access is not None and bool(access.token)
+    described = msgspec.json.encode(description(OPERATIONS, token))
     found = [Route("GET", "/openapi.json", lambda _: Response(described))]
-    for one in operations:
-        handler = one.handler if access is None or one.open else access.guarded(one.handler)
-        always = one.open or one.path.startswith("/v1/grants/")
+    for one in OPERATIONS:
+        handler: Handler = partial(interface.perform, one)
+        if access is not None and not one.open:
+            handler = access.guarded(handler)
+        always = one.open or one.path.startswith(GRANT)
         found.append(Route(one.method, one.path, handler, always))
     return found
 
@@ -151,7 +153,7 @@ async def serving_socket(interface: Interface, place: str) -> AsyncIterator[None
         except OSError as error:
             raise Refused(f"Cannot listen at {place}: {error_text(error)}.") from None
     failed, refused = interface.node.mesh.failures.note, interface.node.mesh.refusals.note
-    found = routes(interface.operations(), None)
+    found = routes(interface)
     site = Site(found, failed=lambda: failed("agent"), refused=refused)
     try:
         server = await serve_unix(site, place)
@@ -178,7 +180,7 @@ async def serving_port(
         raise Refused(f"HTTP at {address} needs a bearer token: use {setting('http-token-file')}.")
     access = Access(host, names, token)
     failed = interface.node.mesh.failures.note
-    found = routes(interface.operations(), access) + more(interface, access)
+    found = routes(interface, access) + more(interface, access)
     site = Site(found, access.admit, lambda: failed("http"), interface.node.mesh.refusals.note)
     try:
         server = await serve_port(site, host, port)
