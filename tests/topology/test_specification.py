@@ -13,8 +13,7 @@ from meshlock.algorithms.actor import NIL
 from meshlock.errors import Refused
 from meshlock.topology.graphs import BinaryTree, Complete, Graph, Topology
 from meshlock.topology.mobility.live_graph import LiveGraph
-from meshlock.topology.random_links import any_tree, some_pairs
-from meshlock.topology.specification import network
+from meshlock.topology.specification import any_tree, network, some_pairs
 
 
 def links(topology: Topology) -> list[tuple[int, int]]:
@@ -303,4 +302,9 @@ def test_parts_cut_off_from_node_0_hang_on_it_whether_links_change_or_not(seed: 
     fixed, changing = Graph(20, pairs), LiveGraph(20, pairs)
     assert changing.components > 1
     assert [fixed.father(node) for node in range(20)] == changing.fathers
-    assert fixed.reached == 20 - fixed.depth.count(NIL) < 20
+    whole = networkx.Graph(pairs)
+    whole.add_nodes_from(range(20))
+    roots = sorted(min(part) for part in networkx.connected_components(whole))
+    assert fixed.roots == changing.roots() == roots
+    assert [node for node in range(20) if fixed.father(node) not in whole[node]] == roots
+    assert [fixed.father(root) for root in roots] == [NIL] + [0] * (len(roots) - 1)

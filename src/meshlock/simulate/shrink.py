@@ -98,7 +98,7 @@ def without(schedule: Schedule, gone: int) -> Schedule | None:
         (names[one], names[other]) for one, other in schedule.links if gone not in (one, other)
     ]
     size = schedule.size - 1
-    if Graph(size, links).reached < size:
+    if len(Graph(size, links).roots) > 1:
         return None
     tree = [names.get(father, NIL) for node, father in enumerate(schedule.tree) if node != gone]
     actions = [action.renamed(names) for action in schedule.actions]

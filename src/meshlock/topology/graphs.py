@@ -74,16 +74,19 @@ class Graph(Topology):
 
     def __init__(self, size: int, links: Iterable[tuple[int, int]]) -> None:
         super().__init__(size)
-        near: list[set[int]] = [set() for _ in range(size)]
+        self.sets: list[set[int]] = [set() for _ in range(size)]
         for one, other in links:
-            near[one].add(other)
-            near[other].add(one)
-        self.near = [sorted(others) for others in near]
-        self.sets = near
-        self.fathers, self.depth = self.search(0)
-        self.reached = size - self.depth.count(NIL)
-        if self.reached < size:
-            self.attach_the_rest()
+            self.sets[one].add(other)
+            self.sets[other].add(one)
+        self.near = [sorted(others) for others in self.sets]
+        self.roots: list[int] = []  # the lowest node of every component, ascending
+        # a part cut off from node 0 has it as its root's father
+        self.fathers, depth = [0] * size, [NIL] * size
+        for root in range(size):
+            if depth[root] == NIL:
+                self.roots.append(root)
+                self.spread(root, self.fathers, depth)
+        self.fathers[0] = NIL
         self.complete = all(len(others) == size - 1 for others in self.near)
         self.distances: dict[int, list[int]] = {}
 
@@ -103,24 +106,12 @@ class Graph(Topology):
         if known is None:
             if len(self.distances) * self.size > 4_000_000:
                 self.distances.clear()
-            known = self.distances[one] = self.search(one)[1]
+            known = self.distances[one] = [NIL] * self.size
+            self.spread(one, [NIL] * self.size, known)
         return known[other]
 
-    def search(self, root: int) -> tuple[list[int], list[int]]:
-        """Breadth first from root: everybody's father and distance (NIL if not reached)."""
-        fathers, depth = [NIL] * self.size, [NIL] * self.size
-        self.spread(root, fathers, depth)
-        return fathers, depth
-
-    def attach_the_rest(self) -> None:
-        """A part cut off from node 0 has it as its root's father, as in a ``LiveGraph``."""
-        depth = list(self.depth)
-        for root in range(self.size):
-            if depth[root] == NIL:
-                self.fathers[root] = 0
-                self.spread(root, self.fathers, depth)
-
     def spread(self, root: int, fathers: list[int], depth: list[int]) -> None:
+        """Breadth first from root: note the father and the distance of each node reached."""
         depth[root] = 0
         level = [root]
         while level:

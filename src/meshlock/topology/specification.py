@@ -7,16 +7,18 @@ of a file. Random networks are drawn again until one is connected, from the one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from math import log, pi, sqrt
+from heapq import heappop, heappush
+from itertools import combinations
+from math import log, log1p, pi, sqrt
 from pathlib import Path
 from random import Random
 
 from meshlock.errors import Refused, setting
 from meshlock.topology.files import SUFFIXES, read
 from meshlock.topology.graphs import BinaryTree, Complete, Graph, Topology
-from meshlock.topology.random_links import any_tree, some_pairs
 
 FORMS = {
     "line": "line",
@@ -116,7 +118,7 @@ def grid(spec: str, value: str, nodes: int | None) -> Topology:
         raise Refused(f"Topology '{spec}' is not a grid: write two numbers, as in grid:4x5.")
     rows, columns = int(parts[0]), int(parts[1])
     size = rows * columns
-    refuse_another_size(spec, size, nodes)
+    refuse_another_size(f"Topology {spec}", size, nodes)
     refuse_too_many(spec, 2 * size)
     right = [(n, n + 1) for n in range(size) if n % columns < columns - 1]
     down = [(n, n + columns) for n in range(size - columns)]
@@ -133,24 +135,25 @@ def one_by_one(spec: str, value: str, nodes: int | None) -> Topology:
             )
         links.append((int(one), int(other)))
     size = 1 + max([max(link) for link in links])
-    refuse_another_size(spec, size, nodes)
+    refuse_another_size(f"Topology {spec}", size, nodes)
     refuse_too_many(spec, size)
-    graph = Graph(size, links)
-    if graph.reached < size:
-        lost = graph.depth.index(-1)
-        raise Refused(
-            f"Topology {spec} is not connected: node {lost} cannot be reached from node 0; add a "
-            f"link."
-        )
-    return graph
+    return refuse_parts(f"Topology {spec}", Graph(size, links), range(size), "add a link")
 
 
-def refuse_another_size(spec: str, size: int, nodes: int | None) -> None:
+def refuse_another_size(what: str, size: int, nodes: int | None) -> None:
     if nodes is not None and nodes != size:
         raise Refused(
-            f"Topology {spec} has {size} nodes, not {nodes}: use {setting('nodes')} {size} "
-            f"or leave it out."
+            f"{what} has {size} nodes, not {nodes}: use {setting('nodes')} {size} or leave it out."
         )
+
+
+def refuse_parts(what: str, graph: Graph, names: Sequence[object], advice: str) -> Graph:
+    if len(graph.roots) > 1:
+        first, lost = (names[root] for root in graph.roots[:2])
+        raise Refused(
+            f"{what} is not connected: node {lost} cannot be reached from node {first}; {advice}."
+        )
+    return graph
 
 
 # -- random networks ------------------------------------------------------------------
@@ -187,10 +190,10 @@ def by_chance(spec: str, value: str, nodes: int, stream: Random) -> Topology:
     refuse_too_many(spec, chance * nodes * (nodes - 1) / 2)
     for _ in range(tries(nodes)):
         graph = Graph(nodes, some_pairs(nodes, chance, stream))
-        if graph.reached == nodes:
+        if len(graph.roots) == 1:
             return graph
     enough = min(1.0, 1.5 * log(nodes) / nodes)
-    raise Refused(seldom(spec, nodes, "probability", chance, enough))
+    raise Refused(seldom("networks", spec, nodes, f"probability ({advice(chance, enough)})"))
 
 
 def within_range(spec: str, value: str, nodes: int, stream: Random) -> Topology:
@@ -202,10 +205,10 @@ def within_range(spec: str, value: str, nodes: int, stream: Random) -> Topology:
     for _ in range(tries(nodes)):
         places = [(stream.random(), stream.random()) for _ in range(nodes)]
         graph = Graph(nodes, near(places, radius))
-        if graph.reached == nodes:
+        if len(graph.roots) == 1:
             return graph
-    enough = min(sqrt(2.0), 1.3 * sqrt(log(nodes) / (pi * nodes)))
-    raise Refused(seldom(spec, nodes, "range", radius, enough))
+    enough = min(sqrt(2.0), usual_range(nodes))
+    raise Refused(seldom("networks", spec, nodes, f"range ({advice(radius, enough)})"))
 
 
 def near(places: list[tuple[float, float]], radius: float) -> Iterable[tuple[int, int]]:
@@ -228,15 +231,21 @@ def tries(nodes: int) -> int:
     return max(3, min(TRIES, 1_000_000 // nodes))
 
 
-def seldom(spec: str, nodes: int, what: str, value: float, enough: float) -> str:
-    advice = (
-        f"about {enough:.2g} is usually enough"
-        if enough > value
-        else f"or use another {setting('seed')}"
-    )
+def usual_range(nodes: int) -> float:
+    """A range with which nodes anywhere in the unit square are mostly connected."""
+    return 1.3 * sqrt(log(nodes) / (pi * nodes))
+
+
+def advice(value: float, enough: float) -> str:
+    if enough > value:
+        return f"about {enough:.2g} is usually enough"
+    return f"or use another {setting('seed')}"
+
+
+def seldom(what: str, spec: str, nodes: int, raised: str) -> str:
     return (
-        f"None of {tries(nodes)} networks drawn for {spec} with {nodes} nodes was connected: "
-        f"raise the {what} ({advice})."
+        f"None of {tries(nodes)} {what} drawn for {spec} with {nodes} nodes was connected: "
+        f"raise the {raised}."
     )
 
 
@@ -249,6 +258,51 @@ def refuse_too_many(spec: str, links: float) -> None:
         )
 
 
+def any_tree(nodes: int, stream: Random) -> Iterable[tuple[int, int]]:
+    """One of all the trees of these nodes, each as likely, from its Prüfer sequence.
+
+    The sequence names, leaf by leaf, where the smallest leaf that is left hangs.
+    """
+    if nodes < 2:
+        return
+    places = [stream.choice(range(nodes)) for _ in range(nodes - 2)]
+    hanging = Counter(places)
+    leaves = [node for node in range(nodes) if not hanging[node]]  # ascending: a heap already
+    for place in places:
+        leaf = heappop(leaves)
+        yield (min(leaf, place), max(leaf, place))
+        hanging[place] -= 1
+        if not hanging[place]:
+            heappush(leaves, place)
+    one, other = leaves
+    yield (min(one, other), max(one, other))
+
+
+def some_pairs(nodes: int, chance: float, stream: Random) -> Iterable[tuple[int, int]]:
+    """Each pair with this probability, leaping from one chosen pair to the next.
+
+    How many pairs are passed over is geometrically distributed, so the work is that of
+    the links drawn and not that of all pairs (Batagelj and Brandes, 2005).
+    """
+    if chance == 0.0:
+        return
+    if chance == 1.0:
+        yield from combinations(range(nodes), 2)
+        return
+    one, other, passed_by = -1, 1, log1p(-chance)
+    while True:
+        leap = log(1.0 - stream.random()) / passed_by
+        if leap > nodes * nodes:  # may be infinite, where chance is next to nothing
+            return
+        one += 1 + int(leap)
+        while one >= other:
+            one -= other
+            other += 1
+        if other >= nodes:
+            return
+        yield (one, other)
+
+
 # -- files ----------------------------------------------------------------------------
 
 
@@ -256,16 +310,6 @@ def from_file(spec: str, nodes: int | None) -> Topology:
     names, links = read(Path(spec))
     if not names:
         raise Refused(f"{spec} has no nodes.")
-    if nodes is not None and nodes != len(names):
-        raise Refused(
-            f"{spec} has {len(names)} nodes, not {nodes}: use {setting('nodes')} "
-            f"{len(names)} or leave it out."
-        )
+    refuse_another_size(spec, len(names), nodes)
     graph = Graph(len(names), links)
-    if graph.reached < graph.size:
-        lost = graph.depth.index(-1)
-        raise Refused(
-            f"{spec} is not connected: node {names[lost]} cannot be reached from node "
-            f"{names[0]}; add a link or take the node out."
-        )
-    return graph
+    return refuse_parts(spec, graph, names, "add a link or take the node out")

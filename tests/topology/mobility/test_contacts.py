@@ -12,8 +12,7 @@ import pytest
 from meshlock.topology.mobility.changes import LinkChange, Move
 from meshlock.topology.mobility.contacts import Contacts
 from meshlock.topology.mobility.models import GaussMarkov, Manhattan, Speed, Walk, Waypoint
-from meshlock.topology.mobility.motion import Motion
-from meshlock.topology.mobility.recorded import Recorded
+from meshlock.topology.mobility.motion import Motion, Recorded
 
 SPEED = Speed(0.01, 0.03)
 

@@ -213,12 +213,11 @@ def test_too_much_to_keep_is_refused_at_its_line(
     file = tmp_path / "a.ns_movements"
     order = '$ns_ at 1 "$node_(0) setdest 1 1 1"\n'
     file.write_text("$node_(0) set X_ 0\n$node_(0) set Y_ 0\n" + order * 30)
-    from meshlock.topology.mobility import bonnmotion, ns2
+    from meshlock.topology.mobility import movements
 
-    if (ns2.__file__ or "").endswith(".py"):
-        monkeypatch.setattr(ns2, "MOST_PLACES", 20)
+    if (movements.__file__ or "").endswith(".py"):
+        monkeypatch.setattr(movements, "MOST_PLACES", 20)
         assert "line 21: more than 20 orders" in refusal(file)
-        monkeypatch.setattr(bonnmotion, "MOST_PLACES", 20)
         other = tmp_path / "a.movements"
         other.write_text("0 0 0 1 1 1\n" * 30)
         assert "line 11: more than 20 places" in refusal(other)

@@ -14,12 +14,16 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 from math import floor, inf, sqrt
+from typing import Final
 
 from meshlock.topology.mobility.changes import Changes, LinkChange, Move, NetworkChange
 from meshlock.topology.mobility.motion import Leg, Motion
 
 SLACK = 1e-9
 """Rounding, as a share of the range: two nodes that touch for less do not meet."""
+
+
+EMPTY: Final[list[int]] = []
 
 
 class Foreseen:
@@ -159,12 +163,7 @@ class Contacts(Changes):
         self.join_cell(node)
 
     def join_cell(self, node: int) -> None:
-        cell = self.cell(self.column[node], self.row[node])
-        inside = self.cells.get(cell)
-        if inside is None:
-            self.cells[cell] = [node]
-        else:
-            inside.append(node)
+        self.cells.setdefault(self.cell(self.column[node], self.row[node]), []).append(node)
 
     def await_crossing(self, node: int) -> None:
         leg = self.legs[node]
@@ -204,11 +203,9 @@ class Contacts(Changes):
     # -- pairs --------------------------------------------------------------------------
 
     def foresee_cell(self, node: int, column: int, row: int) -> None:
-        inside = self.cells.get(self.cell(column, row))
-        if inside is not None:
-            for other in inside:
-                if other != node:
-                    self.foresee(node, other)
+        for other in self.cells.get(self.cell(column, row), EMPTY):
+            if other != node:
+                self.foresee(node, other)
 
     def foresee(self, one: int, other: int) -> None:
         """When will these two meet or part next, if they stay on their legs?"""

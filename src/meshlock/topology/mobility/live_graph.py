@@ -10,19 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from meshlock.algorithms.actor import NIL
-from meshlock.topology.graphs import Topology
+from meshlock.topology.graphs import Graph, Topology
 
 
 class LiveGraph(Topology):
     def __init__(self, size: int, links: Iterable[tuple[int, int]]) -> None:
         super().__init__(size)
-        self.near: list[set[int]] = [set() for _ in range(size)]
-        for one, other in links:
-            self.near[one].add(other)
-            self.near[other].add(one)
-        self.fathers: list[int] = [0] * size  # at the start
-        self.components = len(self.roots(self.fathers))
-        self.fathers[0] = NIL
+        start = Graph(size, links)
+        self.near = start.sets
+        self.fathers = start.fathers  # as it was at the start
+        self.components = len(start.roots)
         self.spare = (NIL, NIL)  # a link whose loss, if it comes next, parts nothing
 
     # -- what algorithms may know when they start -----------------------------------
@@ -34,7 +31,6 @@ class LiveGraph(Topology):
         return other in self.near[one]
 
     def father(self, node: int) -> int:
-        """As it was at the start; a part cut off from node 0 has it as its root's father."""
         return self.fathers[node]
 
     def distance(self, one: int, other: int) -> int:
@@ -106,44 +102,21 @@ class LiveGraph(Topology):
                         continue
                     here[next_one] = node
                     if next_one in there:
-                        return joined(ways[0], ways[1], next_one)
+                        there_on = way_back(ways[1], ways[1][next_one])
+                        return [*reversed(way_back(ways[0], next_one)), *there_on]
                     further.append(next_one)
             edges[side] = further
         return []
 
-    def roots(self, fathers: list[int] | None = None) -> list[int]:
-        """The lowest node of every component, ascending; ``fathers`` gets the ways there."""
-        seen = [False] * self.size
-        roots: list[int] = []
-        for root in range(self.size):
-            if seen[root]:
-                continue
-            roots.append(root)
-            seen[root] = True
-            level = [root]
-            while level:
-                further: list[int] = []
-                for node in level:
-                    for other in sorted(self.near[node]):
-                        if not seen[other]:
-                            seen[other] = True
-                            if fathers is not None:
-                                fathers[other] = node
-                            further.append(other)
-                level = further
-        return roots
+    def roots(self) -> list[int]:
+        """The lowest node of every component, ascending."""
+        return Graph(self.size, self.links()).roots
 
 
-def joined(ways: dict[int, int], ways_there: dict[int, int], middle: int) -> list[int]:
-    """From the start of one search, over where they met, to the start of the other."""
+def way_back(ways: dict[int, int], node: int) -> list[int]:
+    """From this node to the start of the search that came there."""
     path: list[int] = []
-    node = middle
     while node != NIL:
         path.append(node)
         node = ways[node]
-    path.reverse()
-    node = ways_there[middle]
-    while node != NIL:
-        path.append(node)
-        node = ways_there[node]
     return path

@@ -11,20 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
+from typing import NamedTuple
 
 from meshlock.errors import Refused
 from meshlock.topology.mobility.changes import Changes, LinkChange, NetworkChange
 from meshlock.topology.mobility.lines import Lines
 
 
-class ContactReport:
+class ContactReport(NamedTuple):
     """One line of the trace."""
 
-    def __init__(self, time: float, one: int, other: int, up: bool) -> None:
-        self.time = time
-        self.one = one
-        self.other = other
-        self.up = up
+    time: float
+    one: int
+    other: int
+    up: bool
 
 
 def reports(path: Path, nodes: int | None) -> Iterator[ContactReport]:

@@ -18,21 +18,30 @@ links, so the topology counts for nothing there but the number of nodes.
 from __future__ import annotations
 
 import re
-from math import inf, log, pi, sqrt
+from math import inf
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from meshlock.errors import Refused, setting
 from meshlock.topology.graphs import Topology
-from meshlock.topology.mobility import bonnmotion, ns2, one_simulator
+from meshlock.topology.mobility import one_simulator
 from meshlock.topology.mobility.changes import Changes
 from meshlock.topology.mobility.contacts import Contacts
 from meshlock.topology.mobility.flips import Flips
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.topology.mobility.models import GaussMarkov, Manhattan, Speed, Walk, Waypoint
 from meshlock.topology.mobility.motion import Motion
+from meshlock.topology.mobility.movements import read_bonnmotion, read_ns2
 from meshlock.topology.mobility.partitions import Prevented, Until
-from meshlock.topology.specification import unknown
+from meshlock.topology.specification import (
+    MOST_LINKS,
+    advice,
+    seldom,
+    tries,
+    unknown,
+    usual_range,
+)
 
 FORMS = {
     "none": "none",
@@ -44,16 +53,13 @@ FORMS = {
 }
 FILES = (".ns_movements", ".movements", ".movements.gz", ".tsv")
 PARTITIONS = ("prevented", "allowed", "healed")
-TRIES = 100
-MOST_LINKS = 10_000_000
 
 
-class Mobility:
+class Mobility(NamedTuple):
     """A network as it is at the start, and how it changes from then on."""
 
-    def __init__(self, graph: LiveGraph, changes: Changes) -> None:
-        self.graph = graph
-        self.changes = changes
+    graph: LiveGraph
+    changes: Changes
 
 
 def makes_links(spec: str) -> bool:
@@ -153,23 +159,14 @@ def moving(
     radius = values[0]
     if not 0.0 < radius < inf:
         raise Refused(f"Mobility '{spec}' needs a range above 0: write {FORMS[name]}.")
-    tries = max(3, min(TRIES, 1_000_000 // nodes)) if prevented else 1
-    for _ in range(tries):
+    for _ in range(tries(nodes) if prevented else 1):
         motion = model(spec, name, nodes, speed, values, stream)
         contacts = Contacts(motion, radius, moves)
         graph = LiveGraph(nodes, contacts.links)
         if graph.components == 1 or not prevented:
             return graph, contacts
-    enough = 1.3 * sqrt(log(nodes) / (pi * nodes))
-    advice = (
-        f"about {enough:.2g} is usually enough"
-        if enough > radius
-        else f"or use another {setting('seed')}"
-    )
-    raise Refused(
-        f"None of {tries} starts drawn for {spec} with {nodes} nodes was connected: raise the "
-        f"range ({advice}), or allow partitions."
-    )
+    more = f"range ({advice(radius, usual_range(nodes))}), or allow partitions"
+    raise Refused(seldom("starts", spec, nodes, more))
 
 
 def model(
@@ -243,9 +240,8 @@ def from_file(
         raise Refused(
             f"{spec} holds movements, not links: give the radio range, as in {setting('range')} 50."
         )
-    motion = (
-        ns2.read(path, nodes) if spec.endswith(".ns_movements") else bonnmotion.read(path, nodes)
-    )
+    read = read_ns2 if spec.endswith(".ns_movements") else read_bonnmotion
+    motion = read(path, nodes)
     moved = Contacts(motion, radius, moves)
     graph = LiveGraph(motion.size, moved.links)
     refuse_parted(spec, graph, prevented)

@@ -1,4 +1,6 @@
-"""ns-2 movements, as written by setdest, BonnMotion and others.
+"""Files of movements: those of ns-2 and those of BonnMotion.
+
+ns-2, as written by setdest, BonnMotion and others::
 
     $node_(0) set X_ 131.9
     $node_(0) set Y_ 247.3
@@ -7,6 +9,8 @@
 That is: from time 0.5 go straight to (353.7, 171.9) at speed 0.8, and rest there. A new
 order may come before the place is reached. What such files say about Z and about the
 simulator's own book-keeping ($god_) is skipped.
+
+BonnMotion: a line per node, of times and places (t x y t x y ...).
 """
 
 from __future__ import annotations
@@ -16,9 +20,9 @@ from array import array
 from math import hypot
 from pathlib import Path
 
-from meshlock.errors import Refused
-from meshlock.topology.mobility.lines import MOST_PLACES, Lines
-from meshlock.topology.mobility.recorded import Recorded
+from meshlock.errors import Refused, setting
+from meshlock.topology.mobility.lines import MOST_NODES, MOST_PLACES, Lines
+from meshlock.topology.mobility.motion import Recorded
 
 START = re.compile(r"\$node_\((\S+)\) set ([XYZ])_ (\S+)$")
 ORDER = re.compile(r"\$ns_ at (\S+) \"\$node_\((\S+)\) setdest (\S+) (\S+) ([^\s\"]+)\"$")
@@ -60,7 +64,7 @@ class MovementOrders:
         self.ordered = time
 
 
-def read(path: Path, nodes: int | None) -> Recorded:
+def read_ns2(path: Path, nodes: int | None) -> Recorded:
     lines = Lines(path, 10_000)
     orders: dict[int, MovementOrders] = {}
     for kept, line in enumerate(lines):
@@ -97,4 +101,40 @@ def read(path: Path, nodes: int | None) -> Recorded:
         motion.append(mine.places or array("d", (0.0, mine.x, mine.y)))
     if not motion:
         raise Refused(f"{path} holds no movement of any node.")
+    return Recorded(motion)
+
+
+def read_bonnmotion(path: Path, nodes: int | None) -> Recorded:
+    lines = Lines(path, 16 * 1024 * 1024)
+    motion: list[array[float]] = []
+    kept = 0
+    for line in lines:
+        if len(motion) == (nodes if nodes is not None else MOST_NODES):
+            raise lines.bad(
+                f"a node more than the {len(motion)} there are: raise {setting('nodes')}"
+            )
+        words = line.split()
+        if len(words) % 3 != 0:
+            raise lines.bad(
+                f"{len(words)} numbers, but a node's line has three for every place (time, x, y); "
+                f"is it cut off?"
+            )
+        kept += len(words) // 3
+        if kept > MOST_PLACES:
+            raise lines.bad(f"more than {MOST_PLACES:,} places in all, too many to keep")
+        places = array("d")
+        before = 0.0
+        for place in range(0, len(words), 3):
+            before = lines.time(words[place], before)
+            places.append(before)
+            places.append(lines.figure(words[place + 1], "x"))
+            places.append(lines.figure(words[place + 2], "y"))
+        motion.append(places)
+    if not motion:
+        raise Refused(f"{path} holds no movement of any node.")
+    if nodes is not None and len(motion) < nodes:
+        raise Refused(
+            f"{path} ends after line {lines.number - 1} with {len(motion)} nodes, not {nodes}: "
+            f"use {setting('nodes')} {len(motion)} or leave it out."
+        )
     return Recorded(motion)
