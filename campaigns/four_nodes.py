@@ -2,7 +2,7 @@
 
     python campaigns/four_nodes.py --pin                   # explore what is not pinned yet
     python campaigns/four_nodes.py                         # compare with what is pinned
-    python campaigns/four_nodes.py --only line --only k=2  # set-ups with these words only
+    python campaigns/four_nodes.py --only line --only silent  # set-ups with these words only
 
 Line, star, ring and complete graph; any one change of a link, and any two, that leave the
 network connected; one permit and two; silent, quiet and broadcast moves. Every node asks once,
@@ -19,26 +19,24 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tomllib
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from time import process_time
-from typing import Any
 
-from pin_counts import PAGE, requests_of, text_of
+from pin_counts import PAGE, requests_of
 
-from meshlock.check.manifest import PinnedSetUp, found
+from meshlock.check.manifest import PinnedSetUp, Row, found
+from meshlock.check.manifest import read as read_pinned
 
-FILE = Path(__file__).with_suffix(".toml")
+FILE = Path(__file__).with_suffix(".txt")
 MOST = 10_000_000
 BEGIN, END = "<!-- four nodes: begin -->", "<!-- four nodes: end -->"
 
 HEAD = """\
-# Pinned by campaigns/four_nodes.py. The words are those of meshlock check; where complete is
-# false there are more states than these, and nothing was wrong among these.
-"""
+# Pinned by campaigns/four_nodes.py. A set-up is what follows: meshlock check --algorithm. Where
+# there are more states than these, nothing was wrong among these.
 
-Row = dict[str, Any]
+"""
 
 
 def setups() -> list[Row]:
@@ -63,9 +61,9 @@ def explore(row: Row, most: int) -> tuple[Row, float]:
     while checking.run(50_000):
         pass
     states, transitions, depth, violated = found(checking)
-    done = {**row, "complete": checking.complete(), "states": states}
-    if checking.complete():
-        done |= {"transitions": transitions, "depth": depth}
+    done = {**row, "states": states}
+    done |= {"transitions": transitions, "depth": depth} if checking.complete() else {}
+    done |= {} if checking.complete() else {"complete": False}
     if violated:
         done["violated"] = violated
     return done, process_time() - started
@@ -75,21 +73,20 @@ def verdict(row: Row) -> str:
     if "violated" in row:
         ways = [f"{name} in {steps}" for name, steps in row["violated"].items()]
         return f"VIOLATED: {', '.join(ways)}"
-    return "holds" if row["complete"] else "too large, nothing wrong so far"
+    return "holds" if row.get("complete", True) else "too large, nothing wrong so far"
 
 
 def read() -> dict[str, Row]:
     """What is pinned, by title."""
     if not FILE.exists():
         return {}
-    rows = tomllib.loads(FILE.read_text(encoding="utf-8"))["setup"]
-    return {title(row): row for row in rows}
+    return {entry.title(): entry.table for entry in read_pinned(FILE)}
 
 
 def write(pinned: dict[str, Row]) -> None:
     """Into the file and the page, in the order of the list, whatever was done first."""
     rows = [pinned[title(row)] for row in setups() if title(row) in pinned]
-    FILE.write_text(HEAD + "".join(text_of(row) for row in rows), encoding="utf-8")
+    FILE.write_text(HEAD + "".join(PinnedSetUp(row).text() for row in rows), encoding="utf-8")
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
     PAGE.write_text(f"{before}{BEGIN}\n{table(rows)}{END}{after}", encoding="utf-8")
@@ -103,9 +100,10 @@ def table(rows: list[Row]) -> str:
     ]
     for row in rows:
         size = f"{row['states']:,} | {row.get('transitions', 0):,} | {row.get('depth', 0)}"
-        if not row["complete"]:
+        if not row.get("complete", True):
             size = f"more than {row['states']:,} | |"
-        asked = f"{row['topology']} | {row['flips']} | {row['permits']} | {row['options']['moves']}"
+        asked = f"{row['topology']} | {row['flips']} | {row.get('permits', 1)}"
+        asked += f" | {row['options']['moves']}"
         lines.append(f"| {asked} | {size} | {verdict(row)} |")
     return "\n".join(lines) + "\n"
 
@@ -135,7 +133,7 @@ def main() -> int:
             if asked.pin:
                 pinned[name] = done
                 write(pinned)
-            elif done != pinned[name]:
+            elif PinnedSetUp(done).text() != PinnedSetUp(pinned[name]).text():
                 wrong += 1
                 said += f", CHANGED from {pinned[name]['states']:,} states, {verdict(pinned[name])}"
             print(

@@ -14,22 +14,22 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from meshlock.check.manifest import FILE, PinnedSetUp, entries, found, table
+from meshlock.check.manifest import FILE, PinnedSetUp, Row, entries, found, table
 
 MOST = 3_000_000
 PAGE = Path(__file__).parents[1] / "docs" / "appendices" / "checker-counts.md"
 BEGIN, END = "<!-- counts: begin -->", "<!-- counts: end -->"
 
-FOUND = ("states", "transitions", "depth", "violated")
-
 HEAD = """\
 # Pinned by campaigns/pin_counts.py; rerun with: meshlock check --manifest
-# The words are those of meshlock check; depth is the longest of all shortest ways.
+# A set-up is what follows: meshlock check --algorithm. Its depth is the longest of all shortest
+# ways.
+
 """
 
 
-def setups() -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
+def setups() -> list[Row]:
+    rows: list[Row] = []
 
     def add(algorithm: str, topology: str, nodes: int, **more: Any) -> None:
         rows.append({"algorithm": algorithm, "topology": topology, "nodes": nodes, **more})
@@ -128,19 +128,14 @@ def setups() -> list[dict[str, Any]]:
                     requests=requests_of(3, permits),
                     flips=flips,
                 )
-        around = {"edges": ["1-0", "0-2"]}  # the token in the middle
-        rows.append(
-            {"algorithm": "jiang", "nodes": 3, **around}
-            | {"permits": permits, "requests": requests_of(3, permits)}
-        )
+        middle = "edges:1-0,0-2"  # where the token is
+        add("jiang", middle, 3, permits=permits, requests=requests_of(3, permits))
         for topology in ("line", "star", "ring"):
             add("jiang", topology, 4, permits=permits, requests=requests_of(4, permits))
             if permits == 1:
                 add("jiang", topology, 4, requests=requests_of(4, 1) * 2)
-        rows.append(
-            {"algorithm": "jiang", "nodes": 4, "edges": ["0-1", "1-2", "2-3", "0-3", "0-2"]}
-            | {"permits": permits, "requests": requests_of(4, permits)}
-        )
+        chord = "edges:0-1,1-2,2-3,0-3,0-2"
+        add("jiang", chord, 4, permits=permits, requests=requests_of(4, permits))
     add("jiang", "line", 3, requests=requests_of(3, 1), changes=["up 0-2", "down 1-2"])
     for flips in (1, 2):
         add("jiang", "complete", 3, requests=requests_of(3, 1), flips=flips, failures="return")
@@ -235,9 +230,9 @@ def setups() -> list[dict[str, Any]]:
     return rows + changing() + tied() + crashing()
 
 
-def changing() -> list[dict[str, Any]]:
+def changing() -> list[Row]:
     """Requests that change: a part is released, a priority becomes another, at any time."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
 
     def add(algorithm: str, topology: str, nodes: int, requests: list[str], **more: Any) -> None:
         row = {"algorithm": algorithm, "topology": topology, "nodes": nodes}
@@ -283,9 +278,9 @@ def changing() -> list[dict[str, Any]]:
     return rows
 
 
-def tied() -> list[dict[str, Any]]:
+def tied() -> list[Row]:
     """First come, first served among equals, with what is remembered of who came first."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
 
     def add(algorithm: str, topology: str, requests: list[str], **more: Any) -> None:
         row = {"algorithm": algorithm, "topology": topology, "nodes": 3, "requests": requests}
@@ -324,9 +319,9 @@ RECOVERING = [
 ]
 
 
-def crashing() -> list[dict[str, Any]]:
+def crashing() -> list[Row]:
     """Nodes that crash and recover: small bounds, each of another kind."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
 
     def add(algorithm: str, topology: str, nodes: int, requests: list[str], **more: Any) -> None:
         row = {"algorithm": algorithm, "topology": topology, "nodes": nodes}
@@ -481,31 +476,7 @@ def requests_of(nodes: int, permits: int) -> list[str]:
     ]
 
 
-def toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, list):
-        return "[" + ", ".join(toml(part) for part in value) + "]"
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name} = {toml(part)}" for name, part in value.items()) + " }"
-    return str(value)
-
-
-def words(row: dict[str, Any]) -> str:
-    """What is asked, without what was found."""
-    return toml({name: value for name, value in row.items() if name not in FOUND})
-
-
-def text_of(row: dict[str, Any]) -> str:
-    """An entry of the manifest."""
-    return "\n[[setup]]\n" + "".join(
-        f"{name.ljust(11)} = {toml(value)}\n" for name, value in row.items()
-    )
-
-
-def explored(row: dict[str, Any]) -> dict[str, Any] | None:
+def explored(row: Row) -> PinnedSetUp | None:
     """The set-up with its counts; None if it is too large."""
     entry = PinnedSetUp(row)
     checking = entry.checking(MOST)
@@ -515,31 +486,29 @@ def explored(row: dict[str, Any]) -> dict[str, Any] | None:
         print(f"left out, too large: {entry.title()}", file=sys.stderr)
         return None
     states, transitions, depth, violated = found(checking)
-    row |= {"states": states, "transitions": transitions, "depth": depth}
-    if violated:
-        row["violated"] = violated
+    counts = {"states": states, "transitions": transitions, "depth": depth, "violated": violated}
     print(
         f"{states:>9,} {transitions:>9,} {depth:>4}  {entry.title()} {violated or ''}", flush=True
     )
-    return row
+    return PinnedSetUp({**row, **counts})
 
 
 def main() -> None:
     named = sys.argv[1:]
-    pinned = {words(entry.table): entry.table for entry in entries()}
-    rows = setups()
+    pinned = {entry.title(): entry for entry in entries()}
+    rows = {PinnedSetUp(row).title(): row for row in setups()}
     again = [
-        row for row in rows if not named or row["algorithm"] in named or words(row) not in pinned
+        row
+        for title, row in rows.items()
+        if not named or row["algorithm"] in named or title not in pinned
     ]
+    for row in again:
+        pinned.pop(PinnedSetUp(row).title(), None)
     with ProcessPoolExecutor() as processes:
-        done = {words(row): row for row in processes.map(explored, again) if row is not None}
-    tables = [done.get(words(row), pinned.get(words(row))) for row in rows]
-    left_out = {words(row) for row in again} - set(done)
-    text = HEAD
-    for table_of in tables:
-        if table_of is not None and words(table_of) not in left_out:
-            text += text_of(table_of)
-    FILE.write_text(text, encoding="utf-8")
+        done = [entry for entry in processes.map(explored, again) if entry is not None]
+    pinned |= {entry.title(): entry for entry in done}
+    texts = [pinned[title].text() for title in rows if title in pinned]
+    FILE.write_text(HEAD + "".join(texts), encoding="utf-8")
     page = PAGE.read_text(encoding="utf-8")
     before, _, rest = page.partition(BEGIN)
     after = rest.partition(END)[2]

@@ -14,19 +14,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
 from four_nodes import Row, explore, title, verdict
-from pin_counts import PAGE, RECOVERING, TWO_CHANGES, text_of
+from pin_counts import PAGE, RECOVERING, TWO_CHANGES
 
-FILE = Path(__file__).with_suffix(".toml")
+from meshlock.check.manifest import PinnedSetUp
+from meshlock.check.manifest import read as read_pinned
+
+FILE = Path(__file__).with_suffix(".txt")
 MOST = 400_000
 BEGIN, END = "<!-- crashes: begin -->", "<!-- crashes: end -->"
 HEAD = """\
-# Pinned by campaigns/recovery_check.py. The words are those of meshlock check; where complete is
-# false there are more states than these, and nothing was wrong among these.
+# Pinned by campaigns/recovery_check.py. A set-up is what follows: meshlock check --algorithm. Where
+# there are more states than these, nothing was wrong among these.
+
 """
 
 DURABLE = ["renews-the-dead", "answers-without-promise", "confirmed-by-any-boot"]
@@ -121,13 +124,13 @@ def read() -> dict[str, Row]:
     """What is pinned, by title."""
     if not FILE.exists():
         return {}
-    return {title(row): row for row in tomllib.loads(FILE.read_text(encoding="utf-8"))["setup"]}
+    return {entry.title(): entry.table for entry in read_pinned(FILE)}
 
 
 def write(pinned: dict[str, Row]) -> None:
     """Into the file and the page, in the order of the list."""
     rows = [pinned[title(row)] for row in setups() if title(row) in pinned]
-    FILE.write_text(HEAD + "".join(text_of(row) for row in rows), encoding="utf-8")
+    FILE.write_text(HEAD + "".join(PinnedSetUp(row).text() for row in rows), encoding="utf-8")
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
     PAGE.write_text(f"{before}{BEGIN}\n{table(rows)}{END}{after}", encoding="utf-8")
@@ -138,7 +141,7 @@ def table(rows: list[Row]) -> str:
     lines = ["| set-up | states | transitions | depth | verdict |", "|---|---|---|---|---|"]
     for row in rows:
         size = f"{row['states']:,} | {row.get('transitions', 0):,} | {row.get('depth', 0)}"
-        if not row["complete"]:
+        if not row.get("complete", True):
             size = f"more than {row['states']:,} | |"
         lines.append(f"| {title(row)} | {size} | {verdict(row)} |")
     return "\n".join(lines) + "\n"
@@ -160,8 +163,9 @@ def main() -> int:
     wrong = 0
     for row in rows:
         known = pinned.get(title(row), {"complete": False, "states": 0})
-        most = asked.most if asked.pin else known["states"] + known["complete"]
-        if most == 0 or (asked.pin and (known["complete"] or most <= known["states"])):
+        complete = known.get("complete", True)
+        most = asked.most if asked.pin else known["states"] + complete
+        if most == 0 or (asked.pin and (complete or most <= known["states"])):
             continue
         done, seconds = explore(row, most)
         said = verdict(done)
@@ -169,7 +173,7 @@ def main() -> int:
         if asked.pin:
             pinned[title(row)] = done
             write(pinned)
-        elif done != pinned[title(row)]:
+        elif PinnedSetUp(done).text() != PinnedSetUp(pinned[title(row)]).text():
             wrong += 1
             said += f", CHANGED from {pinned[title(row)]['states']:,} states"
         print(

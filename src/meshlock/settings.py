@@ -10,7 +10,7 @@ The command line, files, messages and the reference read this declaration.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
 
 T = TypeVar("T")
 
@@ -103,3 +103,30 @@ class Settings:
                 text = f'"{each}"' if " " in str(each) else each
                 words.append(one.flags[0] if isinstance(each, bool) else f"{one.flags[0]} {text}")
         return " ".join(words)
+
+
+def read_flags(words: list[str], *records: type[Settings]) -> dict[str, Any]:
+    """The fields of these records that flags give: the way back from :meth:`Settings.flags`."""
+    kinds: dict[str, Any] = {}
+    known: dict[str, Option] = {}
+    for record in records:
+        kinds |= get_type_hints(record)
+        known |= {one.flags[0]: one for one in record.declared.values()}
+    given: dict[str, Any] = {}
+    left = iter(words)
+    for word in left:
+        one = known[word]
+        if isinstance(one.default, bool):
+            given[one.field] = not one.default
+            continue
+        text = next(left)
+        kind = kinds[one.field]
+        value = int(text) if int in (kind, *get_args(kind)) else text
+        if isinstance(one.default, tuple):
+            given[one.field] = [*given.get(one.field, []), value]
+        elif isinstance(one.default, dict):
+            name, _, part = text.partition("=")
+            given[one.field] = {**given.get(one.field, {}), name: part}
+        else:
+            given[one.field] = value
+    return given

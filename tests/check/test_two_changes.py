@@ -16,7 +16,7 @@ TWICE = "recovery/reports-a-token-twice"
 
 def has_two_changes(entry: PinnedSetUp) -> bool:
     table = entry.table
-    return len(table.get("member_changes", [])) == 2 and table["proposers"] == [0, 1]
+    return len(table.get("member_changes", [])) == 2 and table.get("proposers") == [0, 1]
 
 
 SETUPS = [entry for entry in entries() if has_two_changes(entry)]
