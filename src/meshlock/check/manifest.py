@@ -15,9 +15,9 @@ from textwrap import wrap
 from typing import Any
 
 from meshlock.check.arguments import judged, records, setup
-from meshlock.check.settings import CheckSettings, FaultSettings
+from meshlock.check.settings import CheckSettings, FaultSettings, JudgedSettings
 from meshlock.check.verdict import Verdict, checking
-from meshlock.settings import Settings, option, read_flags
+from meshlock.settings import read_flags
 
 FILE = Path(__file__).with_name("manifest.txt")
 COUNTS = re.compile(
@@ -33,10 +33,6 @@ WIDTH = 100
 
 Row = dict[str, Any]
 """A set-up by the fields of its settings, and what was found."""
-
-
-class JudgedSettings(Settings):
-    properties: tuple[str, ...] = option((), "Judge only this property.", "--property")
 
 
 class PinnedSetUp:

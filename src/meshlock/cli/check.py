@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from meshlock.check.settings import CheckSettings, FaultSettings
+from meshlock.check.settings import CheckSettings, FaultSettings, JudgedSettings
 from meshlock.cli.flags import JSON
 from meshlock.cli.mutants import MUTANT, WITHOUT, chosen
 from meshlock.cli.output import print_json
@@ -42,13 +42,7 @@ def check(
     without: tuple[str, ...] = WITHOUT,
     given: CheckSettings,
     faults: FaultSettings,
-    property_: tuple[str, ...] = option(
-        (),
-        "Judge only this property: safety, one-token, conservation, order, neighbours, served, "
-        "liveness, downhill, scheme-1, scheme-2, scheme-3 or oriented, with --members also fences, "
-        "ledger and slots. May be repeated. Default: all. ties (first come, first served among "
-        "equals) takes more states, and is judged only if it is named.",
-    ),
+    named: JudgedSettings,
     reduction: str = option(
         "none",
         "Choose a reduction: none, por (take steps that commute in one order only), or auto (por "
@@ -91,7 +85,7 @@ def check(
     if max_states < 1:
         raise Refused("--max-states must be at least 1.")
     words: dict[str, Any] = {"algorithm": chosen(algorithm, mutant, without) or "raymond"}
-    names = list(property_)
+    names = list(named.properties)
     if (mutant or without) and not {"nodes", "topology", "requests"} & given.given.keys():
         words, to_be_named = small_set_up(words["algorithm"])
         names = names or to_be_named
