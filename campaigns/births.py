@@ -30,16 +30,19 @@ def main() -> None:
     options = parser.parse_args()
     logging.getLogger("meshlock").setLevel(logging.CRITICAL)
     found, pools, wrong = Counter[int](), Counter[int](), list[int]()
+    forgot = 0
     for seed in range(options.first, options.first + options.runs):
         with tempfile.TemporaryDirectory() as folder:
             outcome = birth(seed, Path(folder))
         found[outcome.most] += 1
         pools[outcome.pools] += 1
+        forgot += outcome.forgot
         if outcome.most > PERMITS or not outcome.served:
             wrong.append(seed)
             print(f"seed {seed}: {outcome}", flush=True)
     print(f"{options.runs} births; in use at most, of {PERMITS}: {dict(sorted(found.items()))}")
     print(f"pools that granted anything: {dict(sorted(pools.items()))}; wrong: {wrong}")
+    print(f"{forgot} lost disks")
     sys.exit(1 if wrong else 0)
 
 

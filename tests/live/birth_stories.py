@@ -1,13 +1,16 @@
 """Births in virtual time: one seed, one pool name, and all that can go wrong before there is one.
 
-Three or five machines name each other, or all name the first. They start within seconds of each
-other; links come up late, one way or not at all for a while, and are slow; some have a wrong secret
-for a while; machines are killed and come back, with their disk or without. Everybody wants all
-permits from the first moment on. Never more than k are used, in all pools of the name together; and
-when faults stop everybody is served by one pool.
+Two, three or five machines name each other, or all name the first. They start within seconds of
+each other; links come up late, one way or not at all for a while, and need up to half a second;
+some machines have a wrong secret until they are restarted; machines are killed, or cut off as if
+they were paused, and come back, with their disk or without. Everybody wants all permits from the
+first moment on. Never more than k are used, in all pools of the name together; and when faults stop
+everybody is served by one pool.
 
-One disk is lost, when all others know the pool, and it has three members: whoever forgets is like
-one that never knew, and of these there must be fewer than a majority, as guarantees.md says.
+A disk is lost when all others know the pool, and it has three members, all with a vote: whoever
+forgets is like one that never knew, and of these there must be fewer than a majority, as
+guarantees.md says. Clocks of walls are wrong by nobody's doing here: no birth reads one, and that
+links come up whatever they show is in links/test_certificates.py.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ class Outcome(NamedTuple):
     most: int  # permits in use at a time
     pools: int  # identities under which any were granted
     served: bool  # everybody, in the end
+    forgot: int  # lost disks
     first: float  # seconds until the first grant; -1 if there was none before faults stopped
 
 
@@ -48,6 +52,7 @@ class Machine:
         self.node: Node | None = None
         self.tasks: list[asyncio.Task[None]] = []
         self.served = 0
+        self.stranger = story.chance.random() < 0.15  # it has another secret
 
     async def start(self) -> None:
         peers = [wire.address for wire in self.wires]
@@ -95,9 +100,8 @@ class Story:
         self.chance = network.random
         self.folder = folder
         self.began = network.loop.time()
-        self.held = self.most = 0
+        self.held = self.most = self.forgot = 0
         self.first = -1.0
-        self.forgot = False  # one disk, of three or five
         self.identities: set[int] = set()
         count = self.chance.choice([2, 3, 3, 5])
         network.ports += count
@@ -106,7 +110,11 @@ class Story:
         star = self.chance.random() < 0.4
         for place, machine in enumerate(self.machines):
             named = ports if not star else ports[:1] if place else []
-            machine.wires = [network.wire(f"{virtual.HOST}:{port}") for port in named]
+            for port in named:
+                wire = network.wire(f"{virtual.HOST}:{port}")
+                other = self.machines[ports.index(port)]
+                wire.refuses = lambda one=machine, other=other: one.stranger != other.stranger
+                machine.wires.append(wire)
 
     def enters(self, machine: Machine, want: int, identity: int) -> None:
         self.held += want
@@ -119,10 +127,10 @@ class Story:
         self.network.loop.call_later(seconds, what, *given)  # type: ignore[arg-type]
 
     def trouble_links(self) -> None:
-        """Late, slow, one way, or as good as absent for a while: a wrong secret is the same."""
+        """Late, slow, one way, or as good as absent for a while."""
         for machine in self.machines:
             for wire in machine.wires:
-                wire.delay = self.chance.choice([0.0, 0.0, 0.05, 0.25])
+                wire.delay = self.chance.choice([0.0, 0.0, 0.05, 0.25, 0.5])
                 while self.chance.random() < 0.5:
                     at = self.chance.uniform(0.0, TROUBLE / 2)
                     self.later(at, self.chance.choice([wire.cut, wire.deafen]))
@@ -132,11 +140,13 @@ class Story:
                     self.later(self.chance.uniform(0.1, TROUBLE), wire.heal)
 
     def may_forget(self, machine: Machine) -> bool:
-        """Do all others that are named know the pool, and is it not lost with this disk?"""
+        """Do all others know the pool, and is it not lost with this disk?"""
         others = [one for one in self.machines if one is not machine]
         known = all((one.folder / "docks.promised").exists() for one in others)
         pools = [one.node.status()["pools"]["docks"] for one in others if one.node is not None]
-        return known and all(len(pool.get("members", ())) >= 3 for pool in pools)
+        return known and all(
+            len(pool.get("members", ())) >= 3 and not pool["members_without_vote"] for pool in pools
+        )
 
     async def tell(self) -> Outcome:
         self.trouble_links()
@@ -146,9 +156,14 @@ class Story:
         end = self.began + TROUBLE
         while self.network.loop.time() < end:
             await asyncio.sleep(self.chance.uniform(0.3, 4.0))
-            if self.chance.random() < 0.6:
-                await self.restart(self.chance.choice(self.machines))
+            machine, what = self.chance.choice(self.machines), self.chance.random()
+            if what < 0.6:
+                await self.restart(machine)
+            elif what < 0.8:
+                await self.pause(machine)
         for machine in self.machines:
+            if machine.stranger:
+                await self.restart(machine)
             for wire in machine.wires:
                 wire.delay = 0.0
                 wire.heal()
@@ -159,16 +174,27 @@ class Story:
         served = all(machine.served for machine in self.machines)
         for machine in self.machines:
             await machine.kill()
-        return Outcome(self.most, len(self.identities), served, self.first)
+        return Outcome(self.most, len(self.identities), served, self.forgot, self.first)
 
     async def restart(self, machine: Machine) -> None:
         """At once, or when others have noticed; perhaps without its disk."""
         await machine.kill()
-        if self.chance.random() < 0.4 and not self.forgot and self.may_forget(machine):
-            self.forgot = True
+        machine.stranger = False
+        if self.chance.random() < 0.4 and self.may_forget(machine):
+            self.forgot += 1
             shutil.rmtree(machine.folder, ignore_errors=True)
         await asyncio.sleep(self.chance.choice([0.1, LEASE, 3.0]))
         await machine.start()
+
+    async def pause(self, machine: Machine) -> None:
+        """No link to it or from it passes anything on."""
+        wires = [wire for one in self.machines for wire in one.wires]
+        wires = [wire for wire in wires if wire in machine.wires or wire.port == machine.port]
+        for wire in wires:
+            wire.cut()
+        await asyncio.sleep(self.chance.choice([0.8 * LEASE, 3 * LEASE, 3.0]))
+        for wire in wires:
+            wire.heal()
 
 
 def birth(seed: int, folder: Path) -> Outcome:

@@ -204,6 +204,7 @@ class Wire:
         self.whole = True
         self.deaf = False  # does whoever dialled hear nothing?
         self.delay = 0.0  # on top of the network's
+        self.refuses = lambda: False  # does TLS refuse whoever dials, as with a wrong secret?
 
     @property
     def address(self) -> str:
@@ -284,6 +285,8 @@ class Network:
         mesh = self.listening.get(wire.port) if wire is not None else None
         if wire is None or mesh is None:
             raise ConnectionRefusedError
+        if wire.refuses():
+            raise ConnectionResetError
         self.ports += 1
         dialler = End(wire, factory(), (HOST, wire.port))
         dialled = End(wire, LinkConnection(mesh, dialled=False), (HOST, self.ports))
