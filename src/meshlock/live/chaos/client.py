@@ -55,8 +55,8 @@ AGAIN = 0.5
 knows that it was read, and only the end of the session can release it."""
 
 AT_EASE, KEEP, HURRY = b"e", b"k", b"h"
-"""How to work: as usual; use a grant until it is lost; or ask at once, with one of two priorities,
-so that many wait and many are equal."""
+"""How to work: as usual; use a grant until it is lost; or ask at once, without a timeout and with
+one of two priorities, so that many wait and many are equal."""
 
 BETWEEN_WRITES = 0.02
 RETRY = 0.1
@@ -125,7 +125,7 @@ class ChaosClient:
         n = self.number
         want = self.orders.permits if self.orders.take_all else self.want()
         priority = self.random.randint(0, 1 if self.mood == HURRY else 9)
-        patient = self.orders.take_all or self.random.random() < 0.3
+        patient = self.random.random() < 0.3 or self.orders.take_all or self.mood == HURRY
         timeout = None if patient else round(self.random.uniform(1.0, 6.0) * lease, 3)
         deadline = round(self.random.uniform(0.0, 3.0) * lease, 3)
         due = deadline if self.random.random() < DUE else None
@@ -239,16 +239,19 @@ class ChaosGrant:
         self.fence: int | None = answer["fence"]
         self.exclusive = want == client.orders.permits
         self.until: float | None = answer["until"]
+        self.shown = False
         told = {key: answer[key] for key in ("fence", "until", "permits", "slots")}
         client.record.write(GrantedLine(t=now(), c=self.c, n=n, want=want, **told))
 
     def hold(self) -> None:
         client = self.client
         end = now() + self.length()
-        agent_gone = self.asks_again() and not self.show()
+        agent_gone, to_show = False, client.random.random() < AGAIN
         if self.want > 1 and client.mood != KEEP and client.random.random() < PARTING:
             agent_gone = agent_gone or not self.part()
         while True:
+            if (to_show or client.mood == KEEP) and not self.shown and not agent_gone:
+                agent_gone = not self.show()
             left = end - now()
             pause = left if 0.0 < left < BETWEEN_WRITES else BETWEEN_WRITES
             if agent_gone:
@@ -277,11 +280,9 @@ class ChaosGrant:
             raise AgentGone
         client.ask("DELETE", f"/v1/grants/{self.grant}")
 
-    def asks_again(self) -> bool:
-        return self.client.mood == KEEP or self.client.random.random() < AGAIN
-
     def show(self) -> bool:
         """Ask for the grant; False if the agent is gone."""
+        self.shown = True
         try:
             self.client.ask("GET", f"/v1/grants/{self.grant}")
         except AgentGone:

@@ -30,6 +30,7 @@ from meshlock.live.chaos.record import (
     LostLine,
     Released,
     ReleasedSome,
+    RenewedLine,
     Stopped,
     Up,
     VoteLine,
@@ -75,6 +76,7 @@ class Cluster:
         self.voteless: set[str] = set()  # they lost their disks, and have no vote yet
         # what the record has told so far
         self.holding: dict[str, int] = {}  # client: permits
+        self.renewed_at: dict[str, float] = {}  # client: when its lease was, for the last time
         self.asked = self.granted = 0
 
     # -- beginning and end -----------------------------------------------------------------
@@ -268,7 +270,11 @@ class Cluster:
         """How they are to work, those that run."""
         for slot in slots:
             if slot.child is not None and slot.running:
+                slot.mood = mood
                 slot.child.say(mood)
+
+    def in_mood(self, mood: bytes) -> list[ClientSlot]:
+        return [slot for slot in self.slots if slot.mood == mood]
 
     def look(self) -> None:
         """Read on in the record: who holds what."""
@@ -280,6 +286,8 @@ class Cluster:
                 self.holding[line.c] = line.want
             elif isinstance(line, ReleasedSome):
                 self.holding[line.c] = line.left
+            elif isinstance(line, RenewedLine):
+                self.renewed_at[line.c] = line.t
             elif isinstance(line, Released | LostLine | Expired | Died):
                 self.holding.pop(line.c, None)
 

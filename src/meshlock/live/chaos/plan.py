@@ -7,8 +7,10 @@ but it is likelier than with any other plan.
 
 Except in episodes that say so, a connected majority of the members is left alone: neither
 killed, paused nor cut off, nor silent because it has just started. That holds for any
-holder of the token. Disks are lost in the first half of a run only, and members and permits
-change in the second: a member that forgets a change is more than recovery promises to survive.
+holder of the token. Where members are given by name, disks are lost in the first half of a run
+only, and members and permits change in the second: a member that forgets a change is more than
+recovery promises to survive. Members that choose themselves lose disks all the time: who forgets
+has no vote until it has learned who they are.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from meshlock.topology.specification import network
 Link = tuple[str, str]
 
 DECK = {
-    "kill-holder": 3,
+    "kill-holder": 4,
     "kill-agent": 1,
     "kill-node": 1,
     "kill-client": 2,
@@ -49,7 +51,8 @@ DECK = {
 }
 """How often each kind comes in a deck; the deck is shuffled, dealt out, and shuffled again."""
 
-SHARPEST = (*("strand", "restart", "kill-holder") * 2, "birth")
+SHARPEST = (*("restart", "kill-holder") * 2, "strand", "birth")
+"""Every run begins with these, one by one."""
 
 CHANGES = ("resize", "rivals")
 """Of permits; of members, from two places at once."""
@@ -81,8 +84,9 @@ ALONE = ("no-majority", "restart", "crowd", "reset")
 GROWN = 5
 """Leases within which a pool that was reset has all its members again, on an idle machine."""
 
-CROWD = 5
-"""Leases for which all clients ask in a hurry, and nothing is done to them."""
+CROWD = 7
+"""Leases for which all clients ask in a hurry, and nothing is done to them: after two of them
+order is judged, and three without a grant are too many."""
 
 ENDLESS = 12
 """Leases of some cuts of long runs: so long that nobody who is cut off may call itself ready."""
@@ -122,6 +126,11 @@ class Plan(msgspec.Struct):
     def slots(self) -> list[str]:
         """The names of the permits."""
         return [f"slot{number}" for number in range(self.permits)]
+
+    @property
+    def forgets_until(self) -> float:
+        """Disks are lost until then; if members have names, permits and members change later."""
+        return self.seconds if self.auto else self.seconds / 2
 
     @property
     def silence(self) -> float:
@@ -243,8 +252,9 @@ class Drawing:
 
     def events(self) -> Iterator[PlannedFault]:
         lease, time, impossible = self.plan.lease, self.plan.lease / 2, 0
-        for fault in self.dealt():
-            placed = self.place(fault, time)
+        for number, fault in enumerate(self.dealt()):
+            alone = number < len(SHARPEST) or fault in ALONE
+            placed = self.place(fault, time, alone)
             if placed is None:
                 impossible += 1
                 if impossible > sum(DECK.values()):
@@ -256,8 +266,8 @@ class Drawing:
             impossible = 0
             self.troubles.append(trouble)
             yield event
-            time = trouble.until if fault in ALONE else event.at
-            soon = self.random.random() < 0.6
+            time = trouble.until if alone else event.at
+            soon = number < len(SHARPEST) or self.random.random() < 0.6
             time += lease * (self.random.uniform(0.1, 0.8) if soon else self.random.uniform(1, 3))
 
     def dealt(self) -> Iterator[str]:
@@ -268,7 +278,7 @@ class Drawing:
             self.random.shuffle(deck)
             yield from deck
 
-    def place(self, fault: str, time: float) -> tuple[PlannedFault, Trouble] | None:
+    def place(self, fault: str, time: float, alone: bool) -> tuple[PlannedFault, Trouble] | None:
         """This fault at this time, or as soon afterwards as it is allowed; None if it never is,
         as the killing of a holder in a star, who may be the hub."""
         if fault in CHANGES and not self.may_change(fault, time):
@@ -280,13 +290,11 @@ class Drawing:
         for _ in range(TRIES):
             standing = [trouble for trouble in self.troubles if trouble.until > time]
             event, trouble = self.draw(fault, time)
-            if fault in ALONE:
-                if not standing:
-                    event.wiped = fault == "reset" and self.may_forget(event, trouble)
-                    return (event, trouble) if event.wiped or fault != "reset" else None
-            elif self.allowed([*standing, trouble]):
+            possible = fault in ALONE or self.allowed([*standing, trouble])
+            if possible and not (alone and standing):
                 event.wiped = self.may_forget(event, trouble)
-                return (event, trouble) if event.wiped or fault != "birth" else None
+                wiped = event.wiped or fault not in ("birth", "reset")
+                return (event, trouble) if wiped else None
             time += 0.1 * self.plan.lease
         return None
 
@@ -314,14 +322,15 @@ class Drawing:
             possible = self.plan.permits > 1
         else:
             possible = len(self.plan.nodes) >= FEWEST and not self.plan.auto
-        return possible and time > max(self.plan.seconds / 2, self.wiped_until)
+        begin = 0.0 if self.plan.auto else self.plan.forgets_until
+        return possible and time > max(begin, self.wiped_until)
 
     def may_forget(self, event: PlannedFault, trouble: Trouble) -> bool:
         """Two that forget within two leases are more than is promised."""
         back = event.at + event.seconds
         if event.fault not in (*KILLS, "reset") or event.fault == "restart":
             return False
-        if not self.wiped_until <= back <= self.plan.seconds / 2:
+        if not self.wiped_until <= back <= self.plan.forgets_until:
             return False
         if event.fault not in ("birth", "reset") and self.random.random() > WIPED:
             return False
@@ -387,7 +396,8 @@ class Drawing:
             if fault == "strand":
                 return self.random.uniform(2.0, 4.0) * lease
         if fault in KILLS and fault != "birth":
-            return self.random.choice((0.3, 1.0, 2.5)) * lease * self.random.uniform(0.5, 1.5)
+            times = (1.0, 2.5) if fault == "kill-holder" else (0.3, 1.0, 2.5)
+            return self.random.choice(times) * lease * self.random.uniform(0.5, 1.5)
         if fault == "birth":
             return self.random.uniform(0.5, 2.5) * lease
         if fault == "reset":

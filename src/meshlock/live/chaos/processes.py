@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from meshlock.errors import Refused
-from meshlock.live.chaos.client import ClientOrders
+from meshlock.live.chaos.client import AT_EASE, ClientOrders
 from meshlock.live.interfaces.agent_protocol import AgentGone, json_body
 from meshlock.live.interfaces.async_client import Line
 
@@ -234,10 +234,12 @@ class ClientSlot:
         self.life = 0
         self.name = ""
         self.child: Child | None = None
+        self.mood = AT_EASE
 
     def start(self, orders: ClientOrders, log: Path) -> None:
         self.life += 1
         self.name = orders.name
+        self.mood = AT_EASE
         command = [sys.executable, "-m", "meshlock.live.chaos.client"]
         self.child = Child([*command, msgspec.json.encode(orders).decode()], log)
 

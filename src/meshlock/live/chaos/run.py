@@ -9,9 +9,9 @@ from pathlib import Path
 from time import monotonic
 
 from meshlock.errors import Refused
-from meshlock.live.chaos.client import AT_EASE, HURRY, KEEP
 from meshlock.live.chaos.cluster import Cluster
 from meshlock.live.chaos.disks import give_birth, lose_most_disks
+from meshlock.live.chaos.episodes import crowd, kill_holder, restart_under, strand
 from meshlock.live.chaos.majority import across
 from meshlock.live.chaos.plan import CROWD, KILLS, Plan, PlannedFault
 from meshlock.live.chaos.processes import ClientSlot, last_line
@@ -28,16 +28,6 @@ from meshlock.live.chaos.record import (
     SetUpLine,
     now,
 )
-
-FOUND_OUT = 0.03
-"""Seconds after the death of a supposed holder: then the token is not on its way any more."""
-
-
-RESTARTED_ALONE = 0.7
-"""Share of restarts under a client after which there is no quorum without the one that is back."""
-
-READ = 0.1
-"""Seconds in which a client that was granted permits has asked once more."""
 
 WHERE_PERMITS_ARE = 0.7
 """Share of faults of agents and nodes that strike where a client holds permits just then."""
@@ -163,11 +153,13 @@ class Chaos:
         elif what in ("kill-client", "pause-client"):
             await self.disturb_client(event)
         elif what == "crowd":
-            await self.crowd(event)
+            await crowd(self, event)
         elif what == "restart":
-            await self.restart_under(event)
+            await restart_under(self, event)
+        elif what == "kill-holder":
+            await kill_holder(self, event)
         elif what == "strand":
-            await self.strand(event)
+            await strand(self, event)
         elif what == "birth":
             await give_birth(self, event)
         elif what == "reset":
@@ -224,33 +216,20 @@ class Chaos:
     async def kill(self, event: PlannedFault, name: str) -> None:
         cluster = self.cluster
         slots = self.slots_at(name) if event.fault == "kill-node" else []
-        keeper: ClientSlot | None = None
         cluster.look()
         held = sum(cluster.holding.get(slot.name, 0) for slot in slots)
         if event.fault == "leave":
             t = await cluster.dismiss_agent(name)
         else:
-            if event.fault == "kill-holder":  # the grant of one of its clients outlives the token
-                keeper = await self.keeper(self.slots_at(name), event.draw)
-                if not self.may_miss(name):
-                    cluster.say(self.slots_at(name), AT_EASE)
-                    self.skip(event)
-                    return
             t = cluster.kill_agent(name)  # first, or it would release what its clients held
         for slot in slots:
             cluster.kill_client(slot)
         kind = (
             "node killed" if slots else "agent left" if event.fault == "leave" else "agent killed"
         )
-        if event.fault == "kill-holder":
-            await asyncio.sleep(FOUND_OUT)
-            if not await cluster.holders():
-                kind = "holder killed"
         wiped = ", without its disk" if event.wiped else ""
         self.note(kind, t, f"{name} for {event.seconds:.1f} s{wiped}", held)
         await asyncio.sleep(event.seconds)
-        if keeper is not None:
-            cluster.say([keeper], AT_EASE)
         await self.restart(name, event.wiped)
         for slot in slots:
             cluster.start_client(slot)
@@ -269,84 +248,6 @@ class Chaos:
         for slot in slots:
             cluster.continue_client(slot)
         cluster.continue_agent(name)
-
-    async def restart_under(self, event: PlannedFault) -> None:
-        """An agent whose client goes on, to the end of the lease that it knows. The others have no
-        quorum without it, for some are paused: when it is back it must not vote yet. Or all of
-        them are awake, and the holder of the token leaves then, which begins an epoch."""
-        cluster = self.cluster
-        slot = await self.keeper(cluster.slots, event.draw)
-        if slot is not None:
-            await cluster.agents[slot.node].prepare()
-            cluster.look()
-        if slot is None or not self.may_miss(slot.node) or slot.name not in cluster.holding:
-            cluster.say(cluster.slots, AT_EASE)
-            self.skip(event)
-            return
-        holders = [one for one in await cluster.holders() if one != slot.node]
-        others = [one for one in cluster.awake() if one not in (slot.node, *holders)]
-        paused = others[: len(self.plan.nodes) // 2] if event.draw < RESTARTED_ALONE else []
-        for name in paused:
-            cluster.pause_agent(name)
-        t = cluster.kill_agent(slot.node)
-        self.note("agent restarted", t, f"{slot.node}, under {slot.name}")
-        await self.restart(slot.node)
-        for name in filter(self.may_miss, holders[:1] if not paused else []):
-            t = await cluster.dismiss_agent(name)
-            self.note("agent left", t, f"{name}, when {slot.node} was back")
-            await self.restart(name)
-        await asyncio.sleep(event.seconds if paused else 0.0)
-        for name in paused:
-            cluster.continue_agent(name)
-        cluster.say([slot], AT_EASE)
-
-    async def strand(self, event: PlannedFault) -> None:
-        """A minority is cut off, and its clients use what they have until it is lost."""
-        cluster, side = self.cluster, event.sides[-1]
-        links = across(self.plan.links, event.sides)
-        end = now() + self.plan.within
-        while not cluster.stands_without((), links) and now() < end:
-            await asyncio.sleep(self.plan.lease / 30)  # some are late to be back
-        slots = [slot for slot in cluster.slots if slot.node in side]
-        await self.keeper(slots, event.draw)
-        cluster.say(slots, KEEP)
-        await self.cut(event, links, " ".join(side))
-        cluster.say(slots, AT_EASE)
-
-    async def keeper(
-        self, slots: list[ClientSlot], draw: float, mood: bytes = AT_EASE
-    ) -> ClientSlot | None:
-        """The first of these clients that has permits, and keeps them; the others go on."""
-        cluster = self.cluster
-        served = cluster.served()
-        ours = [one for one in slots if one.node in served and one in self.slots_at(one.node)]
-        first = int(draw * len(ours))
-        cluster.say(ours, KEEP)
-        end = now() + (self.plan.within if mood == HURRY else self.plan.lease)
-        found: ClientSlot | None = None
-        while found is None and now() < end:
-            await asyncio.sleep(0.01)
-            cluster.look()
-            in_turn = [*ours[first:], *ours[:first]]
-            found = next((one for one in in_turn if one.name in cluster.holding), None)
-        cluster.say([one for one in ours if one is not found], mood)
-        return found
-
-    async def crowd(self, event: PlannedFault) -> None:
-        """All ask in a hurry, and one is killed that has permits and has asked since it read so."""
-        cluster = self.cluster
-        cluster.say(cluster.slots, HURRY)
-        slot = await self.keeper(cluster.slots, event.draw, HURRY)
-        if slot is None:
-            self.skip(event)
-        else:
-            await asyncio.sleep(READ)
-            held = cluster.holding.get(slot.name, 0)
-            t = cluster.kill_client(slot)
-            self.note("crowd", t, f"for {event.seconds:.1f} s, without {slot.name}", held)
-            await asyncio.sleep(event.seconds)
-            cluster.start_client(slot)
-        cluster.say(cluster.slots, AT_EASE)
 
     def slots_at(self, name: str) -> list[ClientSlot]:
         """The clients of this node to which nothing else has happened."""
@@ -508,7 +409,7 @@ class Chaos:
         await self.restore_permits()
         await self.restore_members()
         self.report("no more faults")
-        await self.crowd(PlannedFault(plan.seconds, "crowd", CROWD * plan.lease, draw=0.5))
+        await crowd(self, PlannedFault(plan.seconds, "crowd", CROWD * plan.lease, draw=0.5))
         cluster.record.write(Quiet(t=now()))
         await asyncio.sleep(plan.lease)
         for slot in cluster.slots:
