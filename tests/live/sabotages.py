@@ -567,6 +567,12 @@ ADAPTERS = [
         "live/pools/test_resize.py::test_a_change_that_was_only_written_down_is_not_made_yet",
     ),
     Sabotage(
+        "changes-after-all",
+        "a change that was not made in time is made later, and nobody is told",
+        [(PoolMember, "drop_change", lambda self, change: None)],
+        "live/pools/test_change_requests.py::test_what_did_not_change_in_time_changes_later_only_if_that_is_said",
+    ),
+    Sabotage(
         "leaves-with-all",
         "a node that leaves takes the token along",
         [(Participation, "hand_over", leave_with_all)],

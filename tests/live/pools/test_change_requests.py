@@ -99,6 +99,32 @@ def test_another_member_is_asked_if_the_first_fails_or_is_none_any_more() -> Non
     virtual.run(story)
 
 
+@pytest.mark.parametrize("seconds", [0.1, 0.3])
+@pytest.mark.parametrize("asked", [0, 3])
+def test_what_did_not_change_in_time_changes_later_only_if_that_is_said(
+    asked: int, seconds: float
+) -> None:
+    """Links are slow: after 0.1 s a's proposal waits for reports, after 0.3 s its ledger is on the
+    way to the others. d, which is no member, cannot know."""
+
+    async def story(network: Network) -> None:
+        async with four() as nodes:
+            for wire in network.wires.values():
+                wire.delay = 0.1
+            await a_while(2.0)
+            pool = nodes[asked].pools["gpus"]
+            with pytest.raises(TimeoutError) as late:
+                await Pool(pool).set_permits(1, timeout=seconds)
+            said = str(late.value)
+            assert said.startswith(f"The pool gpus did not change within {seconds:g} s")
+            may = (asked, seconds) != (0, 0.1)
+            assert said.endswith(change_requests.MAY_STILL) == may, said
+            await a_while(20.0)
+            assert [node.pools["gpus"].permits for node in nodes] == [1 if may else 2] * 4
+
+    virtual.run(story, seed=1)
+
+
 def test_wrong_and_late_answers_change_nothing() -> None:
     async def story(_: Network) -> None:
         async with four() as nodes:

@@ -259,6 +259,13 @@ class PoolMember:
         self.proposal = Proposal(epoch, change, self.terms)
         self.proposal.reports[self.me] = report
 
+    def drop_change(self, change: Change) -> None:
+        """Nobody waits for it any more: the proposal goes on without, if its ledger is not written
+        yet, as if the change could not be made."""
+        proposal = self.proposal
+        if proposal is not None and proposal.change == change and not proposal.closed:
+            proposal.change = None
+
     def collect(self) -> None:
         """Reports, of those that have not given theirs: they may have been quiet."""
         proposal = self.proposal

@@ -45,6 +45,9 @@ MOST_REQUESTS = 8
 LONGEST = 1000
 """Characters of a sentence."""
 
+MAY_STILL = " It may still change: look at its status."
+"""Added to the sentence that a pool did not change in time, where members may go on with it."""
+
 
 class ChangeRequest(msgspec.Struct, array_like=True, frozen=True):
     """A node to add, or to remove, or so many permits, or permits of these names."""
@@ -76,6 +79,7 @@ class ChangeRequests:
         self.last = 0
         self.asked: dict[int, tuple[str, asyncio.Future[Answer]]] = {}  # whom, and what it says
         self.working: dict[tuple[str, int], asyncio.Timeout] = {}  # by whom and its question
+        self.may_still = False  # what timed out last may have been written, or asked of a member
 
     # -- for users -------------------------------------------------------------------------
 
@@ -129,6 +133,7 @@ class ChangeRequests:
 
     @contextlib.asynccontextmanager
     async def within(self, timeout: float | None) -> AsyncIterator[None]:
+        self.may_still = False
         try:
             async with asyncio.timeout(limits.timeout(timeout)):
                 yield
@@ -137,7 +142,8 @@ class ChangeRequests:
                 raise
             obstacle = self.pool.obstacle()
             why = f" within {timeout:g} s: {obstacle}" if obstacle else f" within {timeout:g} s"
-            raise TimeoutError(f"The pool {self.pool.name} did not change{why}.") from None
+            why = f"{why}.{MAY_STILL if self.may_still else ''}"
+            raise TimeoutError(f"The pool {self.pool.name} did not change{why}") from None
 
     # -- having it done --------------------------------------------------------------------
 
@@ -172,6 +178,7 @@ class ChangeRequests:
         if members.node.member.is_member():
             await self.make(members, change)
             return
+        self.may_still = True
         await self.ask(**wanted)
         while not change.is_made(members.node.member.config):
             await asyncio.sleep(members.mesh.heartbeat)
@@ -183,6 +190,7 @@ class ChangeRequests:
         node, timers = members.node, members.node.timers
         if timers.change is not None:
             raise Refused("Another change of the pool is under way: try again when it is done.")
+        before = node.member.adopted
         while (
             node.member.holding.holder_hop < 0
             or not change.is_made(node.member.config)
@@ -193,6 +201,10 @@ class ChangeRequests:
             members.sleep_until_due()
             try:
                 await asyncio.sleep(members.mesh.heartbeat)
+            except asyncio.CancelledError:  # not in time
+                node.member.drop_change(change)
+                self.may_still = node.member.adopted != before  # we adopt what we write
+                raise
             finally:
                 timers.change = None
 
