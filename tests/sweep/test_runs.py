@@ -7,17 +7,17 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from meshlock.errors import Refused
 from meshlock.sweep import runs as runs_module
-from meshlock.sweep.kept import Kept
 from meshlock.sweep.report import report
-from meshlock.sweep.runs import command, line_of, read_line
+from meshlock.sweep.runs import Kept, command, line_of, read_line
 from meshlock.sweep.study import study
-from meshlock.sweep.sweep import keep_all, make_all
+from meshlock.sweep.sweep import make_all
 from meshlock.sweep.tables import runs_table, write_tables
 from meshlock.sweep.workers import TRIES, interrupts_held_back, on_cores, one_by_one
 from waiting import LIMIT, sooner_or_later
@@ -57,12 +57,12 @@ def test_a_second_start_makes_only_what_is_missing(tmp_path):
             yield text
 
     with pytest.raises(KeyboardInterrupt):
-        keep_all(made, path, stops, nobody)
-    found = keep_all(made, path, counting(given), nobody)
+        make_all(made, stops, nobody, path)
+    found = make_all(made, counting(given), nobody, path)
     assert given == [12, 7]
     assert runs_table(made, found) == runs_table(made, make_all(made, one_by_one, nobody))
     more = study({**TABLE, "repetitions": 4}, "s")
-    keep_all(more, path, counting(given), nobody)
+    make_all(more, counting(given), nobody, path)
     assert given[-1] == 4  # the same study with another seed
 
 
@@ -78,24 +78,24 @@ def counting(given):
 def test_what_was_torn_is_made_again(tmp_path, rest):
     made = study(TABLE, "s")
     path = tmp_path / "runs.jsonl"
-    keep_all(made, path, one_by_one, nobody)
+    make_all(made, one_by_one, nobody, path)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]) + (rest or lines[-1][:40]))
     given = []
-    found = keep_all(made, path, counting(given), nobody)
+    found = make_all(made, counting(given), nobody, path)
     assert given == [1]
     assert all(not summary.broken for summary in found)
-    keep_all(made, path, counting(given), nobody)
+    make_all(made, counting(given), nobody, path)
     assert given == [1, 0]
 
 
 def test_results_of_another_program_are_not_used(tmp_path, monkeypatch):
     made = study(TABLE, "s")
     path = tmp_path / "runs.jsonl"
-    keep_all(made, path, one_by_one, nobody)
+    make_all(made, one_by_one, nobody, path)
     monkeypatch.setattr(runs_module, "code", lambda: "another version")
     given = []
-    keep_all(made, path, counting(given), nobody)
+    make_all(made, counting(given), nobody, path)
     assert given == [12]
 
 
@@ -105,7 +105,7 @@ def test_a_program_that_changes_meanwhile_is_refused(tmp_path, monkeypatch):
         return one_by_one(runs, events)
 
     with pytest.raises(Refused, match="unchanged while the sweep runs"):
-        keep_all(study(TABLE, "s"), tmp_path / "runs.jsonl", make, nobody)
+        make_all(study(TABLE, "s"), make, nobody, tmp_path / "runs.jsonl")
 
 
 def test_a_file_that_changed_is_another_run(tmp_path):
@@ -118,12 +118,15 @@ def test_a_file_that_changed_is_another_run(tmp_path):
 
 
 def test_one_sweep_at_a_time_writes(tmp_path):
-    with Kept(tmp_path / "runs.jsonl"), pytest.raises(Refused, match="Another sweep"):
+    with closing(Kept(tmp_path / "runs.jsonl")), pytest.raises(Refused, match="Another sweep"):
         Kept(tmp_path / "runs.jsonl")
 
 
 def test_a_full_disk_is_a_sentence(tmp_path):
-    with Kept(tmp_path / "runs.jsonl") as kept, Path("/dev/full").open("wb", buffering=0) as full:
+    with (
+        closing(Kept(tmp_path / "runs.jsonl")) as kept,
+        Path("/dev/full").open("wb", buffering=0) as full,
+    ):
         kept.add(line_of({"nodes": 3, "requests": 5}, 0))
         kept.file.close()
         kept.file = full

@@ -39,7 +39,7 @@ def sweep(
     command goes on from there.
     """
     from meshlock.sweep.study import read_study
-    from meshlock.sweep.sweep import keep_all
+    from meshlock.sweep.sweep import make_all
     from meshlock.sweep.tables import write_tables
 
     if dask is not None and workers is not None:
@@ -52,7 +52,7 @@ def sweep(
     read = read_study(study)
     try:
         with progress("runs") as look:
-            found = keep_all(read, kept, make, look)
+            found = make_all(read, make, look, kept)
     except KeyboardInterrupt:
         click.echo(f"Stopped. Runs that ended are in {kept}; the same command goes on.", err=True)
         raise click.exceptions.Exit(130) from None

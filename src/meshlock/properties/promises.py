@@ -6,6 +6,7 @@ their trace's set-up. The reader of a trace judges by what is written there.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from meshlock.algorithms.actor import Algorithm
@@ -36,34 +37,19 @@ TIES: Final = {
 In the others the token may take a neighbour's request first, or those along its way."""
 
 
+@dataclass
 class PromisedOrder:
-    def __init__(
-        self,
-        ordered: bool,
-        balanced: bool,
-        ageing: float,
-        stamped: bool = False,
-        ties: str = NO_TIES,
-    ) -> None:
-        self.ordered = ordered  # the highest priority goes next
-        self.balanced = balanced  # one token, so that tokens and permits can be counted
-        self.ageing = ageing  # by how much, at the most, a grant raises who waits ...
-        self.stamped = stamped  # ... and only a grant that is made after it asked
-        self.ties = ties  # which equals are served in the order of asking
+    """Named as in a trace's set-up."""
+
+    ordered: bool  # the highest priority goes next
+    balanced: bool  # one token, so that tokens and permits can be counted
+    ageing: float  # by how much, at the most, a grant raises who waits ...
+    stamped: bool = False  # ... and only a grant that is made after it asked
+    ties: str = NO_TIES  # which equals are served in the order of asking
 
     def lines(self, permits: int) -> int:
         """How many requests of one node are known where it is decided, with ALL_KNOWN."""
         return min(permits, LINES)
-
-    def line(self) -> dict[str, bool | float | str]:
-        """As in a trace's set-up."""
-        return {
-            "ordered": self.ordered,
-            "balanced": self.balanced,
-            "ageing": self.ageing,
-            "stamped": self.stamped,
-            "ties": self.ties,
-        }
 
 
 def promises(algorithm: Algorithm, options: dict[str, str], leased: bool = False) -> PromisedOrder:

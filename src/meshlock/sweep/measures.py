@@ -111,14 +111,6 @@ def named(measure: str) -> tuple[str, str]:
     return NAMES.get(measure, (measure, ""))
 
 
-def title(measure: str) -> str:
-    return named(measure)[0]
-
-
-def unit(measure: str) -> str:
-    return named(measure)[1]
-
-
 def measured(figures: dict[str, Any], measure: str) -> float | None:
     """A figure by its path, ``waiting.p95``, or a quotient: ``messages.LINK / entries``."""
     first, slash, second = measure.partition(" / ")

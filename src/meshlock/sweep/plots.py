@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from meshlock.errors import Refused
-from meshlock.sweep.measures import AXES, BROKEN, unit
-from meshlock.sweep.panels import Panel, panels_of
+from meshlock.sweep.measures import AXES, BROKEN
 from meshlock.sweep.study import Plot, Study, Value, position
-from meshlock.sweep.sweep import Summary
+from meshlock.sweep.sweep import Panel, Summary, panels_of
 from meshlock.trace.files import replacing
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -126,7 +125,7 @@ def draw_curves(
     else:
         axes.set_ylim(bottom=min(0.0, *heights, 0.0))
     axes.set_xlabel(axis_title(plot.x, list(places)))
-    axes.set_ylabel(unit(panel.measure) or panel.measure)
+    axes.set_ylabel(panel.unit or panel.measure)
     axes.grid(alpha=0.3)
     nowhere: dict[float, list[str]] = {}  # marks of points without a height
     for x, y, mark in marks:
@@ -201,5 +200,5 @@ def draw_bars(axes: Any, panel: Panel, styles: dict[str, int]) -> None:
     axes.set_yticks(ticks, labels)
     axes.set_ylim(len(panel.xs) * (count + 0.5) - 0.8, -0.7)
     axes.margins(x=0.15)
-    axes.set_xlabel(unit(panel.measure) or panel.measure)
+    axes.set_xlabel(panel.unit or panel.measure)
     axes.grid(axis="x", alpha=0.3)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from meshlock import __version__
-from meshlock.sweep.measures import BROKEN, unit
-from meshlock.sweep.panels import Panel, panels_of
+from meshlock.sweep.measures import BROKEN
 from meshlock.sweep.runs import command
 from meshlock.sweep.study import Study
-from meshlock.sweep.sweep import Summary
+from meshlock.sweep.sweep import Panel, Summary, panels_of
 
 MOST_BROKEN = 20
 """Points that are listed with a broken run and its command; results.csv has them all."""
@@ -38,8 +37,8 @@ def report(study: Study, found: list[Summary], make_again: str, figures: list[st
 
 def table(panel: Panel, x: str) -> list[str]:
     heading = f"## {panel.title[:1].upper()}{panel.title[1:]}"
-    if unit(panel.measure):
-        heading += f" ({unit(panel.measure)})"
+    if panel.unit:
+        heading += f" ({panel.unit})"
     names = list(panel.series)
     laws = [
         name

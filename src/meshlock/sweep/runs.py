@@ -1,7 +1,11 @@
-"""One run of a sweep: its settings in, one line of JSON out. Workers anywhere do just this."""
+"""One run of a sweep: its settings in, one line of JSON out. Workers anywhere do just this.
+
+The lines are kept in a file.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import traceback
 from functools import cache
@@ -15,7 +19,7 @@ import msgspec
 
 import meshlock
 from meshlock.algorithms.outside import load
-from meshlock.errors import Refused
+from meshlock.errors import Attempt, Refused
 from meshlock.simulate.engine import Simulation
 from meshlock.simulate.report import figures
 from meshlock.simulate.run_settings import RunSettings, Values
@@ -100,9 +104,8 @@ def refuse_too_long(run: Simulation, events: int) -> None:
 
 def failed_line(values: Values, events: int, why: str) -> bytes:
     """Of a run whose worker cannot report its result."""
-    return (
-        msgspec.json.encode(RunLine(key_of(values, events), values, failed=why, again=True)) + b"\n"
-    )
+    line = RunLine(key_of(values, events), values, failed=why, again=True)
+    return msgspec.json.encode(line) + b"\n"
 
 
 def read_line(text: bytes) -> RunLine | None:
@@ -122,3 +125,57 @@ def command(values: Values) -> str:
         else:
             words += ["--option", quote(f"{name}={value}")]
     return " ".join(words)
+
+
+class Kept:
+    """The file to which every finished run is appended: a second start goes on from there.
+
+    It has a line of JSON per run; one sweep at a time may write, until it is closed.
+
+    What was being written when the machine or the process stopped is no whole line: it is cut
+    off, and its run is made again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with Attempt(f"write to {path}"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.file = path.open("a+b", buffering=0)
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.file.close()
+            raise Refused(
+                f"Another sweep is writing to {path.parent}: wait until it ends."
+            ) from None
+        self.lines = self.read()
+
+    def read(self) -> dict[str, RunLine]:
+        self.file.seek(0)
+        found: dict[str, RunLine] = {}
+        whole = 0
+        for text in self.file.readlines():
+            if text.endswith(b"\n"):
+                whole += len(text)
+                line = read_line(text)
+                if line is not None:
+                    found[line.key] = line
+        self.file.truncate(whole)
+        return found
+
+    def add(self, text: bytes) -> None:
+        try:
+            written = self.file.write(text)
+        except OSError as error:
+            raise self.cannot(error.strerror) from None
+        if written != len(text):
+            raise self.cannot("no space left")
+
+    def cannot(self, why: str | None) -> Refused:
+        return Refused(
+            f"Cannot write to {self.path}: {why}. {len(self.lines)} runs are kept; the same "
+            f"command goes on from there."
+        )
+
+    def close(self) -> None:
+        self.file.close()

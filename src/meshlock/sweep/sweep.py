@@ -1,17 +1,17 @@
-"""Make the runs of a study, keep them, and put together what they say."""
+"""Make the runs of a study, keep them, and put together what they say, panel by panel."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from meshlock.errors import Refused
 from meshlock.simulate.run_settings import Values
-from meshlock.sweep.kept import Kept
-from meshlock.sweep.measures import BROKEN, Estimate, estimate, measured, why_broken
-from meshlock.sweep.runs import RunLine, key_of, read_line
-from meshlock.sweep.study import Point, Study
+from meshlock.sweep.measures import BROKEN, Estimate, estimate, measured, named, why_broken
+from meshlock.sweep.runs import Kept, RunLine, key_of, read_line
+from meshlock.sweep.study import Plot, Point, Study, Value, number_in
 
 Make = Callable[[list[Values], int], Iterator[bytes]]
 """Makes runs and gives their lines, in any order; see :mod:`.workers`."""
@@ -52,26 +52,18 @@ class Summary:
         return f"✗ {self.broken} of {len(self.results)} broken" if self.broken else ""
 
 
-def values_of(point: Point, seed: int) -> Values:
-    return {**point.values, "seed": seed}
-
-
-def keep_all(study: Study, path: Path, make: Make, look: Look) -> list[Summary]:
-    """Make what is missing in the file at ``path``, append it there, and sum up."""
-    with Kept(path) as kept:
+def make_all(study: Study, make: Make, look: Look, path: Path | None = None) -> list[Summary]:
+    """Make all runs and sum up. With a file, make only those it does not have, and append them."""
+    if path is None:
+        return fill(study, {}, lambda text: None, make, look)
+    with closing(Kept(path)) as kept:
         return fill(study, kept.lines, kept.add, make, look)
-
-
-def make_all(study: Study, make: Make, look: Look) -> list[Summary]:
-    """The same without a file."""
-    return fill(study, {}, lambda text: None, make, look)
 
 
 def fill(
     study: Study, lines: dict[str, RunLine], keep: Callable[[bytes], None], make: Make, look: Look
 ) -> list[Summary]:
-    """Make the runs that ``lines`` do not have, ``keep`` them, and sum up."""
-    runs = [values_of(point, seed) for point in study.points for seed in study.seeds]
+    runs = [{**point.values, "seed": seed} for point in study.points for seed in study.seeds]
     keys = [key_of(values, study.events) for values in runs]
     wanted = dict(zip(keys, runs, strict=True))
     missing = [values for key, values in wanted.items() if key not in lines or lines[key].again]
@@ -120,3 +112,47 @@ def over_seeds(results: list[Result], measure: str) -> Estimate | None:
         if result.line.figures is not None and not result.broken
     ]
     return estimate([value for value in values if value is not None])
+
+
+# -- panels of plots and of the report --------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One measure: for every series its points along x."""
+
+    measure: str
+    title: str
+    unit: str
+    xs: list[Value]
+    series: dict[str, dict[Value, Summary]]
+
+
+def panels_of(study: Study, plot: Plot, found: list[Summary]) -> list[list[Panel]]:
+    """Rows of panels: one row per value of the axis ``panels``, one column per measure."""
+    rows = study.labels(plot.panels) if plot.panels else [""]
+    return [[panel(study, plot, found, measure, row) for measure in plot.measures] for row in rows]
+
+
+def panel(study: Study, plot: Plot, found: list[Summary], measure: str, row: Value) -> Panel:
+    series: dict[str, dict[Value, Summary]] = {}
+    for summary in found:
+        labels = summary.point.labels
+        if plot.panels and labels[plot.panels] != row:
+            continue
+        words = [called(axis, labels[axis]) for axis in plot.series if str(labels[axis])]
+        x = labels[plot.x] if plot.x else ""
+        series.setdefault(", ".join(words), {})[x] = summary
+    xs = [
+        x
+        for x in (study.labels(plot.x) if plot.x else [""])
+        if any(x in s for s in series.values())
+    ]
+    name, unit = named(measure)
+    heading = f"{called(plot.panels, row)}: {name}" if row != "" else name
+    return Panel(measure, heading, unit, xs, series)
+
+
+def called(axis: str, label: Value) -> str:
+    """A number alone says nothing."""
+    return str(label) if number_in(label) is None else f"{axis} {label}"

@@ -8,7 +8,6 @@ from meshlock.algorithms.registry import ALGORITHMS
 from meshlock.properties import sentences
 from meshlock.properties.monitor import Monitor, Rival
 from meshlock.properties.promises import written
-from meshlock.trace import checks
 from meshlock.trace.leases import LeaseAudit
 from meshlock.trace.reader import BadTrace, Trace
 
@@ -44,7 +43,7 @@ class Audit:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         setup = trace.setup
-        links = checks.links(trace)
+        links = trace.links()
         permits: int = setup["permits"]
         holder = setup.get("holder", -1)
         promised = written(setup)
@@ -52,7 +51,6 @@ class Audit:
         self.monitor: Monitor = (
             self.leases.monitor if self.leases is not None else Monitor(permits, promised)
         )
-        self.monitor.changed(setup.get("components", 1) == 1)
         self.balanced = promised.balanced
         self.tokens: dict[int, int] = {holder: 1}
         self.free: dict[int, int] = {holder: permits}
@@ -120,8 +118,8 @@ class Audit:
         elif kind == "drop":
             self.drop(event)
         elif kind == "move":
-            checks.number(self.trace, event, "x")
-            checks.number(self.trace, event, "y")
+            self.trace.number_at(event, "x")
+            self.trace.number_at(event, "y")
         elif kind == "end":
             self.ended = True
         elif kind not in OF_LEASES:
@@ -214,7 +212,7 @@ class Audit:
                 self.leases.waits_no_more(self.now, client)
         elif kind in ("link-up", "link-down"):
             # What one end has not been notified of may be a request that was lost.
-            peer = checks.node_of(self.trace, event, "peer")
+            peer = self.trace.other_node(event, "peer")
             self.one_sided ^= {(min(node, peer), max(node, peer))}
             if (kind == "link-up") != self.complete:
                 self.sees.add((node, peer))
@@ -244,7 +242,7 @@ class Audit:
             here, there, told = sent["node"], sent["to"], event.get("to")
         if node != here:
             raise self.trace.bad(f"delivers message {number} to the wrong node")
-        if told != there or not checks.same_message(sent, event, self.ages):
+        if told != there or not same_message(sent, event, self.ages):
             raise self.trace.bad(f"delivers message {number}, but not as it was sent")
         return sent
 
@@ -353,3 +351,23 @@ def counts(event: dict[str, Any]) -> float:
     """The priority by which a request is served: with a deadline it is up to a step higher."""
     found: float = event.get("urgency", event.get("priority", 0))
     return found
+
+
+def same_message(sent: dict[str, Any], event: dict[str, Any], ages: bool) -> bool:
+    """Is what arrives or comes back what was sent? Its seal gets older on the way; ``ages``: so
+    does what it says itself."""
+    if event.get("message") != sent.get("message"):
+        return False
+    if event.get("args") != sent.get("args") and not (ages and timeless(event) == timeless(sent)):
+        return False
+    return "seal" not in sent or without_age(sent["seal"]) == without_age(event.get("seal"))
+
+
+def timeless(event: dict[str, Any]) -> dict[str, Any]:
+    """Its fields without that which says how long it has been under way."""
+    args = event.get("args")
+    return {key: args[key] for key in args if key != "sent"} if isinstance(args, dict) else {}
+
+
+def without_age(seal: Any) -> list[Any] | None:
+    return seal[:-1] if isinstance(seal, list) else None

@@ -15,7 +15,6 @@ from meshlock.properties.leases import Epoch, LeaseMonitor, numbered
 from meshlock.properties.overtaking import Fence, Overtaking, Pass
 from meshlock.properties.paths import Paths, labelled
 from meshlock.properties.promises import orderly, overtaking
-from meshlock.trace import checks
 from meshlock.trace.reader import Trace
 
 LEASES = 2
@@ -48,7 +47,7 @@ class LeaseAudit:
         )
         self.up = [True] * size
         self.near: list[set[int]] = [set() for _ in range(size)]
-        links = checks.links(trace)
+        links = trace.links()
         if links is None:
             self.near = [set(range(size)) - {node} for node in range(size)]
         for one, other in links or []:
@@ -112,7 +111,7 @@ class LeaseAudit:
         elif kind == "restart":
             self.up[node] = True
         else:
-            peer = checks.node_of(self.trace, event, "peer")
+            peer = self.trace.other_node(event, "peer")
             if kind == "link-up":
                 self.near[node].add(peer)
                 self.near[peer].add(node)
@@ -141,7 +140,7 @@ class LeaseAudit:
     def enter(self, event: dict[str, Any], node: int, client: int, want: int) -> None:
         self.keeps_order(event, node, client)
         self.waits_no_more(event["t"], client)
-        until = checks.number(self.trace, event, "until")
+        until = self.trace.number_at(event, "until")
         fence, permits, slots = self.fence(event), self.permits(event), self.slots(event, want)
         self.monitor.granted(event["t"], node, client, want, until, fence, permits, slots)
 
@@ -164,7 +163,7 @@ class LeaseAudit:
 
     def lease(self, event: dict[str, Any]) -> None:
         client = self.trace.whole(event, "client")
-        self.monitor.renewed(event["t"], client, checks.number(self.trace, event, "until"))
+        self.monitor.renewed(event["t"], client, self.trace.number_at(event, "until"))
 
     def lost(self, time: float, client: int) -> None:
         """A live node may have been stopped, and write it when it goes on; its word that nobody

@@ -121,6 +121,24 @@ class Trace:
             raise self.bad(f"('{event['event']}') needs a whole number as '{key}'")
         return value
 
+    def number_at(self, event: dict[str, Any], key: str) -> float:
+        value = event.get(key)
+        if not isinstance(value, int | float):
+            raise self.bad(f"('{event['event']}') needs a number as '{key}'")
+        return float(value)
+
+    def other_node(self, event: dict[str, Any], key: str) -> int:
+        """Another node than that of the step."""
+        node = self.whole(event, key)
+        if not 0 <= node < self.nodes:
+            raise self.bad(f"names a node that does not exist: {node}")
+        return node
+
+    def links(self) -> list[tuple[int, int]] | None:
+        """The links of the set-up, none if it says nothing of them; None: all are linked."""
+        said = self.setup.get("links", [])
+        return None if said == "complete" else [(one, other) for one, other in said]
+
 
 def is_number(value: object) -> bool:
     """One to calculate with, so that it may be no larger than a float."""

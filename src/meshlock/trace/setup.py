@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from meshlock import __version__
@@ -45,7 +45,7 @@ class TraceSetup:
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, PromisedOrder):
-                line.update(value.line())
+                line.update(asdict(value))
             elif value is not None:
                 line[field.name] = value
         return line

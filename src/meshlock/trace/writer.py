@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -33,26 +34,18 @@ def came_back(message: Message) -> dict[str, Any]:
     return {"id": message.serial, "to": message.receiver, **contents(message)}
 
 
+@dataclass
 class LeaseStep:
     """What a step of a node under leases says besides: how many permits the ledger of its
     token counts, the epoch whose token it made, how many permits and which members that has, the
     leases it renewed, and all there are."""
 
-    def __init__(
-        self,
-        lent: int,
-        minted: Epoch | None,
-        permits: int,
-        renewed: dict[int, float],
-        ends: dict[int, float],
-        members: tuple[int, ...] = (),
-    ) -> None:
-        self.members = members
-        self.lent = lent
-        self.minted = minted
-        self.permits = permits
-        self.renewed = renewed
-        self.ends = ends
+    lent: int
+    minted: Epoch | None
+    permits: int
+    renewed: dict[int, float]
+    ends: dict[int, float]
+    members: tuple[int, ...] = ()
 
 
 class TraceWriter:
@@ -125,12 +118,8 @@ class TraceWriter:
                 line["state"] = changed
         self.line(line)
         if leased is not None and leased.minted is not None:
-            made: dict[str, Any] = {
-                "t": time,
-                "node": me,
-                "event": "recover",
-                "epoch": leased.minted,
-            }
+            made: dict[str, Any] = {"t": time, "node": me, "event": "recover"}
+            made["epoch"] = leased.minted
             members = list(leased.members)
             if members and members != self.members:
                 self.members = made["members"] = members
