@@ -201,7 +201,9 @@ class Some:
         await until(lambda: all(len(node.mesh.link_map.ways) == size for node in nodes))
         if 0 in self.nodes:
             self.nodes[0].pool("p", 3, most_members=1)  # else epochs would be measured, too
-        await until(lambda: all("p" in node.pools and node.pools["p"].core for node in nodes))
+        await until(
+            lambda: all("p" in node.pools and node.pools["p"].adapter.core for node in nodes)
+        )
         return {"memory": resident() / len(nodes)}
 
     async def settle(self) -> dict[str, Any]:
@@ -209,7 +211,7 @@ class Some:
         idle, and what is told is not of one link only."""
 
         def is_settled(node: Watched) -> bool:
-            members = node.pools["p"].members
+            members = node.pools["p"].adapter.members
             takes_part = members is not None and members.node.epoch.inner is not None
             return takes_part and time.monotonic() - node.changed_at > CALM
 

@@ -89,7 +89,7 @@ async def work(permits: int, entries: int) -> None:
         await reached.wait()
 
     def messages() -> int:
-        return sum(sum(pool._source.measures.sent.values()) for pool in pools)
+        return sum(sum(pool._source.adapter.measures.sent.values()) for pool in pools)
 
     clients = [asyncio.create_task(client(number)) for number in range(len(nodes))]
     await more(entries // 5)

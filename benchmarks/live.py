@@ -149,7 +149,7 @@ async def worker(
                     await asyncio.sleep(0.01)
                 say(ready=True)
             elif "work" in order:
-                stint = Stint(order, lambda: sum(pool._source.measures.sent.values()))
+                stint = Stint(order, lambda: sum(pool._source.adapter.measures.sent.values()))
                 while stint.goes_on():
                     asked = now()
                     grant = await pool.acquire()
@@ -163,7 +163,7 @@ async def worker(
                         await asyncio.sleep(expovariate(1 / stint.think))
                 # more than a pipe holds: said here, it would keep this node from passing the token
                 # on for which the client that is read first still waits
-                await asyncio.to_thread(say, **stint.result(), kinds=pool._source.measures.sent)
+                await asyncio.to_thread(say, **stint.result(), kinds=pool._source.adapter.measures.sent)
             elif "acquire" in order:
                 kept.append(await pool.acquire())
                 say(got=now())
@@ -372,13 +372,13 @@ def holder(protected: bool) -> dict[str, Any]:
             pool = a.pool("pens", 1, recovery="none")
             while "n1" not in pool._source.peers.near:
                 await asyncio.sleep(0.01)
-            sent, times = dict(pool._source.measures.sent), []
+            sent, times = dict(pool._source.adapter.measures.sent), []
             for _ in range(20_000):
                 begin = now()
                 async with pool.acquire():
                     pass
                 times.append((now() - begin) / 1000)
-            assert pool._source.measures.sent == sent, "it sent messages"
+            assert pool._source.adapter.measures.sent == sent, "it sent messages"
             return {"cycle_us_p50": percentile(times, 0.5), "cycle_us_p99": percentile(times, 0.99)}
 
     return run(measure())

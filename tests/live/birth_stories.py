@@ -73,7 +73,7 @@ class Machine:
                 await asyncio.sleep(PAUSE)
                 continue
             self.served += 1
-            story.enters(self, want, node.pools["docks"].identity)
+            story.enters(self, want, node.pools["docks"].adapter.identity)
             try:
                 lost = asyncio.ensure_future(grant.wait_lost())
                 await asyncio.wait([lost], timeout=story.chance.uniform(0.02, 0.5))

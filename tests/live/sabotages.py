@@ -136,7 +136,7 @@ def release_the_whole(self: Adapter, number: int, permits: int) -> None:
 def release_at_once(self: LocalPool) -> None:
     """Clients of a node that leaves may not have heard of it."""
     honest_close(self)
-    for number in list(self.clients):
+    for number in list(self.adapter.clients):
         self.expire(number)
 
 

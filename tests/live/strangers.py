@@ -21,8 +21,8 @@ from meshlock.live.links.frames import (
     HelloFrame,
     Here,
     RoutedFrame,
+    encode,
     pack,
-    sealed,
 )
 from meshlock.live.links.link import Splitter
 from meshlock.live.links.security import Security
@@ -90,7 +90,7 @@ def routed(kind: str, fields: Sequence[Any] = (), pool: str = "docks", of: int =
 def enveloped(ends: tuple[str, str], message: RoutedFrame, serial: int = 1) -> Envelope:
     """The same through the mesh, where nothing is proved."""
     message = msgspec.structs.replace(message, serial=serial)
-    return Envelope(*ends, 4, b"", sealed(message))
+    return Envelope(*ends, 4, b"", encode(message))
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> str:

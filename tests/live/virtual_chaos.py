@@ -163,11 +163,11 @@ class Chaos:
     def pool(self, name: str) -> LocalPool | None:
         """If its node is up, and knows it."""
         pool = self.nodes[name].pools["docks"] if name in self.nodes else None
-        return pool if pool is not None and pool.members is not None else None
+        return pool if pool is not None and pool.adapter.members is not None else None
 
     def chosen(self) -> list[str]:
         """The members, as a node that is up knows them; the latest epoch counts."""
-        found = [pool.members for name in NAMES if (pool := self.pool(name)) is not None]
+        found = [pool.adapter.members for name in NAMES if (pool := self.pool(name)) is not None]
         if not found:
             return []
         latest = max(found, key=lambda members: members.node.member.config.epoch)

@@ -104,7 +104,7 @@ class Faults:
         while clock.seconds() < end:
             await asyncio.sleep(random.expovariate(1 / self.blinking))
             pools = [(name, run.pool(name)) for name in run.nodes]
-            cores = [(name, pool.core) for name, pool in pools if pool is not None]
+            cores = [(name, pool.adapter.core) for name, pool in pools if pool is not None]
             holders = [name for name, core in cores if core is not None and core.tokens() > 0]
             name = random.choice(holders or list(run.nodes) or [""])
             if name in run.nodes and not self.over and not self.paused:
@@ -233,9 +233,9 @@ class Faults:
 
     def acts(self, pool: LocalPool, what: str) -> None:
         """Without any reason, against whoever does it as well."""
-        if pool.members is not None:
+        if pool.adapter.members is not None:
             pool.adapter.before()
-            getattr(pool.members.node, what)()
+            getattr(pool.adapter.members.node, what)()
             pool.adapter.carry_out("timer", {})
             pool.mesh.flush()
 
@@ -259,20 +259,20 @@ class Faults:
 
     async def change(self, pool: LocalPool) -> None:
         """Three stay; one that is away may be removed, and is not missed."""
-        assert pool.members is not None
-        names = pool.members.names()
+        assert pool.adapter.members is not None
+        names = pool.adapter.members.names()
         others = [name for name in self.run.ports if name not in names]
         other = self.random.choice([*others, *(names if len(names) > 3 else ())] or names)
         self.perhaps(["kill", "part", "slow", "full", "propose"], pool.me)
         await self.make_change(pool, other)
 
     async def make_change(self, pool: LocalPool, other: str) -> None:
-        assert pool.members is not None
-        names = pool.members.names()
+        assert pool.adapter.members is not None
+        names = pool.adapter.members.names()
         try:
             async with asyncio.timeout(6 * LEASE):
                 await pool.change_requests.have_member(other, other not in names)
-            self.run.note("changed", pool.members.names())
+            self.run.note("changed", pool.adapter.members.names())
         except (TimeoutError, Refused):
             pass
 

@@ -72,7 +72,7 @@ class Stages:
     def holders(self) -> list[str]:
         """Of the token."""
         pools = [(name, self.run.pool(name)) for name in self.run.nodes]
-        return [name for name, pool in pools if pool is not None and pool.core.tokens() > 0]
+        return [name for name, pool in pools if pool is not None and pool.adapter.core.tokens() > 0]
 
     async def keeper(self, names: set[str]) -> str:
         """One of these nodes, where a client has permits that it will keep. The others go on."""
@@ -162,9 +162,9 @@ class Stages:
 
     def has_vote(self, name: str) -> bool:
         pool = self.run.pool(name)
-        if pool is None or pool.members is None:
+        if pool is None or pool.adapter.members is None:
             return False
-        votes: bool = pool.members.node.member.votes()
+        votes: bool = pool.adapter.members.node.member.votes()
         return votes
 
     async def forget(self, names: list[str]) -> None:

@@ -205,7 +205,7 @@ def test_leases_and_the_loss_of_the_majority_are_shown(browser):
         until(page, f"{text_of('title')} === 'gate · bays'")
         until(page, f"{text_of('grants')}.includes('s left')")
         [row] = table(page, "grants")
-        held = next(iter(mesh.nodes["gate"].pools["bays"].clients.values())).grant
+        held = next(iter(mesh.nodes["gate"].pools["bays"].adapter.clients.values())).grant
         assert (row["node"], row["permits"], row["slots"]) == ("gate", "1", "east")
         assert (row["label"], row["priority"]) == ("unloading", "3")
         assert row["fence"] == str(held.fence) and held.fence < 2**53  # to the last digit
@@ -256,7 +256,7 @@ def test_permits_and_links_can_be_asked_for_where_that_is_allowed(browser):
         until(page, f"!{text_of('requests')}.includes('waiting')")
         page.get_by_role("button", name="Release").press("Enter")
         until(page, "document.querySelectorAll('#requests button').length === 0")
-        assert mesh.nodes["gate"].pools["docks"].clients == {}
+        assert mesh.nodes["gate"].pools["docks"].adapter.clients == {}
 
         page.get_by_role("button", name="Cut for 30 s: the link to dock").hover()
         page.mouse.down()
@@ -291,7 +291,7 @@ def test_permits_go_back_when_the_tab_is_closed(browser, monkeypatch):
             for _ in range(3):  # as long as somebody looks
                 seen = request.seen
                 sooner_or_later(lambda seen=seen: request.seen > seen)
-            clients = mesh.nodes["gate"].pools["docks"].clients
+            clients = mesh.nodes["gate"].pools["docks"].adapter.clients
             assert len(clients) == 1
         monkeypatch.setattr("meshlock.web.page_requests.ABANDONED_AFTER", 0.1)
         sooner_or_later(lambda: not clients)

@@ -34,7 +34,7 @@ def docks(node: Node, permits: int | None = 3, **settings: Any) -> Pool:
 
 
 def identity(node: Node) -> int:
-    return node.pools["docks"].identity if "docks" in node.pools else 0
+    return node.pools["docks"].adapter.identity if "docks" in node.pools else 0
 
 
 @contextmanager

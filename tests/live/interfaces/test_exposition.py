@@ -93,7 +93,7 @@ def test_the_token_leaves_and_the_time_since_then_grows() -> None:
     async def story() -> None:
         async with row("ab") as nodes:
             docks = nodes["a"].pool("docks", permits=1)
-            assert docks._source.core is not None
+            assert docks._source.adapter.core is not None
             async with nodes["b"].pool("docks").acquire():
                 assert value(nodes["b"], "meshlock_token_here", pool="docks") == 1.0
                 first = value(nodes["a"], "meshlock_token_unseen_seconds", pool="docks")

@@ -20,8 +20,10 @@ from waiting import LIMIT, a_while, eventually, run
 
 def quiet(*pools: Pool) -> bool:
     """Nobody holds or waits, and all permits lie in one place."""
-    free = sum(pool._source.core.free_permits() for pool in pools if pool._source.core)
-    return not any(pool._source.clients for pool in pools) and free == pools[0].permits
+    free = sum(
+        pool._source.adapter.core.free_permits() for pool in pools if pool._source.adapter.core
+    )
+    return not any(pool._source.adapter.clients for pool in pools) and free == pools[0].permits
 
 
 @pytest.mark.parametrize(
@@ -62,11 +64,11 @@ def test_an_idle_holder_grants_without_a_message() -> None:
             docks = a.pool("docks", permits=1)
             b.pool("docks")
             await eventually(lambda: "b" in docks._source.peers.near)
-            before = dict(docks._source.measures.sent)
+            before = dict(docks._source.adapter.measures.sent)
             for _ in range(10):
                 async with docks.acquire():
                     pass
-            assert docks._source.measures.sent == before
+            assert docks._source.adapter.measures.sent == before
 
     run(story)
 
@@ -138,11 +140,13 @@ def test_a_cancelled_waiter_leaves_nothing_behind() -> None:
             grant = await here.acquire(2)
             await there._source.ready.wait()
             waiting = [asyncio.create_task(wait(pool)) for pool in (here, there, there)]
-            await eventually(lambda: len(here._source.clients) == len(there._source.clients) == 2)
+            await eventually(
+                lambda: len(here._source.adapter.clients) == len(there._source.adapter.clients) == 2
+            )
             for task in waiting:
                 task.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)
-            assert len(here._source.clients) == 1 and not there._source.clients
+            assert len(here._source.adapter.clients) == 1 and not there._source.adapter.clients
             grant.release()
             await eventually(lambda: quiet(here, there))
 
@@ -223,7 +227,7 @@ def test_a_node_that_leaves_hands_the_token_on() -> None:
             docks = a.pool("docks", permits=3)
             async with Node("c", peers=[b.address], min_links=0) as c:
                 grant = await c.pool("docks").acquire(2, timeout=LIMIT)
-                assert c.pools["docks"].core.tokens() == 1  # type: ignore[union-attr]
+                assert c.pools["docks"].adapter.core.tokens() == 1  # type: ignore[union-attr]
             assert grant.lost
             assert b.status()["links"]["c"]["up"] is False
             async with docks.acquire(3, timeout=LIMIT):
@@ -239,12 +243,12 @@ def test_a_founder_that_restarts_joins_what_it_founded() -> None:
             await a.start()
             a.pool("docks", permits=3, founder=True, recovery="none")
             async with b.pool("docks").acquire(3, timeout=LIMIT):
-                identity = b.pools["docks"].identity
+                identity = b.pools["docks"].adapter.identity
                 await a.vanish()
                 async with Node("a", peers=[b.address]) as again:
                     docks = again.pool("docks", permits=3, founder=True, recovery="none")
                     await docks._source.ready.wait()
-                    assert docks._source.identity == identity
+                    assert docks._source.adapter.identity == identity
                     with pytest.raises(TimeoutError):
                         await docks.acquire(timeout=0.1)
 
@@ -268,7 +272,7 @@ def test_two_foundings_never_share_a_link() -> None:
 
 
 def identity(pool: Pool) -> int:
-    made = pool._source.configuration
+    made = pool._source.adapter.configuration
     assert made is not None
     return made.identity
 

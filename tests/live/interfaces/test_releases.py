@@ -9,7 +9,7 @@ from waiting import LIMIT, a_while, eventually
 
 
 def requests(*nodes: Node) -> int:
-    return sum(node.pools["docks"].measures.sent.get("REQUEST", 0) for node in nodes)
+    return sum(node.pools["docks"].adapter.measures.sent.get("REQUEST", 0) for node in nodes)
 
 
 def test_who_asks_again_at_once_has_its_request_go_along_with_the_token() -> None:
@@ -78,14 +78,14 @@ def test_a_lease_that_ends_right_after_a_release_is_not_lost() -> None:
         async with Node("a", state=None) as a:
             docks = a.pool("docks", permits=1)
             grant = await docks.acquire(timeout=LIMIT)
-            members = docks._source.members
+            members = docks._source.adapter.members
             assert members is not None
             grant.release()
             for held in members.node.member.grants.values():
                 held.until = 0
             members.wake()
-            await eventually(lambda: not docks._source.clients)
-            assert docks._source.measures.lost == 0 and not grant.lost
+            await eventually(lambda: not docks._source.adapter.clients)
+            assert docks._source.adapter.measures.lost == 0 and not grant.lost
 
     virtual.run(story)
 

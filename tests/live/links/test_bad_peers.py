@@ -52,7 +52,7 @@ async def two(**protection: str | Path) -> AsyncIterator[tuple[Node, Node]]:
         docks = b.pool("docks")
         await docks.acquire(timeout=LIMIT).__aenter__()
         yield a, b
-        docks._source.clients[1].grant.release()  # type: ignore[union-attr]
+        docks._source.adapter.clients[1].grant.release()  # type: ignore[union-attr]
         async with a.pool("docks").acquire(timeout=LIMIT):
             pass
         assert a.status()["links"]["b"]["up"]
@@ -174,7 +174,7 @@ def test_a_peer_that_breaks_the_protocol_loses_its_link(
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")
             await stranger.hears()
-            identity = a.pools["docks"].identity
+            identity = a.pools["docks"].adapter.identity
             stranger.says(
                 *[
                     msgspec.structs.replace(frame, identity=identity)
@@ -195,12 +195,12 @@ def test_replayed_frames_are_not_let_through() -> None:
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")
             await stranger.hears()
-            before = a.pools["docks"].measures.received
+            before = a.pools["docks"].adapter.measures.received
             stranger.says(*[carried(1, "LINK", pool="other")] * 50, Beat(0))
             while not a.status()["links"]["x"]["repeats_refused"]:
                 await asyncio.sleep(0.01)
             assert a.status()["links"]["x"]["repeats_refused"] == 49
-            assert a.pools["docks"].measures.received == before
+            assert a.pools["docks"].adapter.measures.received == before
             stranger.writer.close()
 
     run(story)

@@ -128,7 +128,7 @@ def test_a_token_on_a_link_that_never_returns_finds_another_way(tmp_path: Path) 
             grant = await docks[0].acquire(2)
             await eventually(lambda: all(len(pool._source.peers.near) == 2 for pool in docks))
             waiting = asyncio.create_task(work(docks[1], 1))
-            await eventually(lambda: docks[0]._source.core.queue)  # type: ignore[union-attr]
+            await eventually(lambda: docks[0]._source.adapter.core.queue)  # type: ignore[union-attr]
             relays[0].cut()
             grant.release()  # TOKEN goes to n1, over the link that is cut
             await asyncio.sleep(0)

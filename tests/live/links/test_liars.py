@@ -59,7 +59,6 @@ from meshlock.live.links.frames import (
     Frame,
     LinksFrame,
     RoutedFrame,
-    sealed,
 )
 from meshlock.live.links.mesh import STORED_OF_EACH
 from meshlock.live.links.security import Security, by_certificate, by_secret
@@ -172,7 +171,7 @@ def test_what_is_routed_in_the_name_of_another_is_refused(
             a = nodes["a"]
             inbox = Inbox(a)
             liar = await Liar.links(a, certificates)
-            message = sealed(RoutedFrame(7, a.boot, 1, 0, 0, 0, *note(1)[:4]))
+            message = msgspec.msgpack.encode(RoutedFrame(7, a.boot, 1, 0, 0, 0, *note(1)[:4]))
             key = a.mesh.link_map.records["a"].key
             own = liar.identity.tag(key, "c", "a", message)
             tags = {"none": b"", "made up": bytes(16), "of its own key": own}
@@ -310,7 +309,7 @@ class World:
         self.before = {node.name: self.layer(node).member.config.members for node in self.honest}
 
     def layer(self, node: Node) -> Layer:
-        members = node.pools["docks"].members
+        members = node.pools["docks"].adapter.members
         assert members is not None
         return members.node
 
@@ -328,7 +327,7 @@ class World:
         for node in self.honest:
             for message in messages:
                 payload = docks.adapter.shapes[message.kind].pack(message)
-                what = Content("docks", docks.identity, message.kind, payload)
+                what = Content("docks", docks.adapter.identity, message.kind, payload)
                 self.m.mesh.router.send(node.name, what)
         self.m.mesh.flush()
 
@@ -370,9 +369,9 @@ async def world(
             stack.push_async_callback(nodes[name].vanish)
             if name in members:
                 nodes[name].pool("docks", permits, lease=LEASE, algorithm=algorithm, **rules)
-        await eventually(lambda: nodes["c"].pools["docks"].members is not None)
+        await eventually(lambda: nodes["c"].pools["docks"].adapter.members is not None)
         for name in "abc":
-            there = nodes[name].pools["docks"].members
+            there = nodes[name].pools["docks"].adapter.members
             assert there is not None
             layer = there.node
             await eventually(lambda layer=layer: len(layer.member.members) == len(members))
@@ -506,8 +505,8 @@ def propose(node: Node) -> None:
     """An epoch for no reason."""
     docks = node.pools["docks"]
     docks.adapter.before()
-    assert docks.members is not None
-    docks.members.node.propose()
+    assert docks.adapter.members is not None
+    docks.adapter.members.node.propose()
     docks.adapter.carry_out("timer", {})
     docks.mesh.flush()
 
@@ -594,7 +593,7 @@ def test_what_it_reports_cannot_make_a_second_permit(
 
 
 def news(w: World, what: str) -> News:
-    ours = w.m.pools["docks"].configuration
+    ours = w.m.pools["docks"].adapter.configuration
     assert ours is not None
     other = msgspec.structs.replace(ours, identity=1, founder="m", permits=1)
     if ours.by_name:
@@ -612,7 +611,7 @@ def test_it_cannot_say_that_a_pool_is_over(what: str, auto: bool, certificates: 
     async def story(network: virtual.Network) -> None:
         async with world(certificates, auto=auto) as w:
             docks = w.m.pools["docks"]
-            ours = w.honest[0].pools["docks"].identity
+            ours = w.honest[0].pools["docks"].adapter.identity
             for peer in "ac":
                 payload = msgspec.msgpack.encode(news(w, what))
                 docks.mesh.send(peer, Content("docks", 0, CONFIGURATION, payload))
@@ -622,7 +621,7 @@ def test_it_cannot_say_that_a_pool_is_over(what: str, auto: bool, certificates: 
             await a_while(9.0)
             if what != "another":
                 assert w.refused() >= 2
-            assert {node.pools["docks"].identity for node in w.honest} == {ours}
+            assert {node.pools["docks"].adapter.identity for node in w.honest} == {ours}
             await w.serves()
 
     virtual.run(story)
@@ -728,7 +727,7 @@ def test_it_cannot_release_what_others_hold(how: str, algorithm: str, certificat
                     proofs,
                 )
                 payload = msgspec.msgpack.encode((sealed, *fields))
-                what = Content("docks", docks.identity, "RELEASE", payload)
+                what = Content("docks", docks.adapter.identity, "RELEASE", payload)
                 w.m.mesh.router.send(at.name, what)
                 w.m.mesh.flush()
             await eventually(lambda: refused(at) == refusals + 3)
@@ -783,7 +782,7 @@ def test_it_cannot_release_what_others_hold_when_the_token_has_moved_on(
                     proofs,
                 )
                 payload = msgspec.msgpack.encode((sealed, 1, 0))
-                what = Content("docks", docks.identity, "RELEASE", payload)
+                what = Content("docks", docks.adapter.identity, "RELEASE", payload)
                 w.m.mesh.router.send(b.name, what)
                 w.m.mesh.flush()
             await eventually(lambda: w.refused() == refusals + 3)
@@ -854,7 +853,7 @@ def says_to_a(w: World, message: Message) -> None:
     docks, kind = w.m.pools["docks"], inside(message).kind
     payload = docks.adapter.shapes[kind].pack(message)
     since = w.m.mesh.clock()
-    what = Content("docks", docks.identity, kind, payload, since)
+    what = Content("docks", docks.adapter.identity, kind, payload, since)
     w.m.mesh.router.send("a", what)
     w.m.mesh.flush()
 
@@ -1154,7 +1153,7 @@ def test_what_comes_before_its_epoch_is_bounded_in_bytes(certificates: Path) -> 
             sealed = [(*w.ahead(),), a.boot, None, 0, (), None, tuple([bytes(16)] * 5000)]
             payload = msgspec.msgpack.encode((sealed, *[0] * len(request.names)))
             for _ in range(100):
-                what = Content("docks", docks.identity, "REQUEST", payload)
+                what = Content("docks", docks.adapter.identity, "REQUEST", payload)
                 w.m.mesh.router.send("a", what)
                 w.m.mesh.flush()
             await eventually(lambda: refused(a) > 0)
@@ -1174,7 +1173,7 @@ def test_tokens_before_their_epoch_are_not_kept(certificates: Path) -> None:
             token = next(one for one in docks.adapter.shapes.values() if one.name == "TOKEN")
             sealed = [(*w.ahead(),), a.boot, state, 9, (), None, ()]
             payload = msgspec.msgpack.encode((sealed, *[0] * len(token.names)))
-            there = a.pools["docks"].members
+            there = a.pools["docks"].adapter.members
             assert there is not None
             heard: list[str] = []
             admits = there.validation.admits
@@ -1184,7 +1183,7 @@ def test_tokens_before_their_epoch_are_not_kept(certificates: Path) -> None:
                 return admits(sender, message, size)
 
             there.validation.admits = hears  # type: ignore[method-assign]
-            what = Content("docks", docks.identity, "TOKEN", payload, w.m.mesh.clock())
+            what = Content("docks", docks.adapter.identity, "TOKEN", payload, w.m.mesh.clock())
             w.m.mesh.router.send("a", what)
             w.m.mesh.flush()
             await eventually(lambda: "TOKEN of m" in heard)
@@ -1206,11 +1205,13 @@ def test_fences_and_farewells_that_never_were_take_no_room(certificates: Path) -
                 kind = next(one for one in docks.adapter.shapes.values() if one.name == "RELEASE")
                 sealed = (layer.member.adopted, a.boot, None, 0, returns, None, ())
                 payload = msgspec.msgpack.encode((sealed, *[1] * len(kind.names)))
-                docks.mesh.send("a", Content("docks", docks.identity, "RELEASE", payload))
+                docks.mesh.send("a", Content("docks", docks.adapter.identity, "RELEASE", payload))
                 docks.participation.say("a", PULL)
             docks.mesh.flush()
             await eventually(lambda: refused(a) >= 200)
-            assert len(layer.epoch.keeper.pending) <= 2 and len(a.pools["docks"].clients) <= 1
+            assert (
+                len(layer.epoch.keeper.pending) <= 2 and len(a.pools["docks"].adapter.clients) <= 1
+            )
             await w.serves()
 
     virtual.run(story)

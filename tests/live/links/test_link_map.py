@@ -204,9 +204,9 @@ def test_a_pool_compares_no_node_of_a_changed_map_with_all_others(
                 pool._source.participation.map_changed()
                 assert (
                     len(pool._source.adapter.names) == nodes + 1
-                    and pool._source.members is not None
+                    and pool._source.adapter.members is not None
                 )
-                assert len(pool._source.members.terms.nodes) == nodes + 1
+                assert len(pool._source.adapter.members.terms.nodes) == nodes + 1
             assert Compared.times < 10 * nodes
             pool._source.participation.map_changed()  # with numbers that can be sent
 

@@ -45,7 +45,7 @@ def test_three_nodes_share_over_zenoh_and_survive_its_silent_losses() -> None:
             await a_while(2.0)  # longer than Zenoh's lease: what is sent now is lost
             relay.heal()
             await load
-            assert sum(pool._source.measures.entries for pool in pools) >= 240
+            assert sum(pool._source.adapter.measures.entries for pool in pools) >= 240
         await relay.close()
 
     run(story)

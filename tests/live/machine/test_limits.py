@@ -74,7 +74,7 @@ def test_the_library_refuses_what_is_out_of_range(members: list[str]) -> None:
                 if "timeout" not in given:
                     with pytest.raises(Refused, match=sentence):
                         await docks.try_acquire(**given)
-            assert not docks._source.clients
+            assert not docks._source.adapter.clients
             most, least = int(limits.PRIORITY.most), int(limits.PRIORITY.least)
             for given in ({"priority": most}, {"priority": least}, {"timeout": 1e9}):
                 async with docks.acquire(2, **given):
@@ -168,18 +168,18 @@ def test_numbers_out_of_range_in_frames_cost_the_sender_its_link(
     async def story() -> None:
         async with Node("a", dead=LIMIT) as a:
             docks = a.pool("docks", permits=1, recovery="none")
-            assert docks._source.core is not None
-            before = docks._source.core.freeze()
+            assert docks._source.adapter.core is not None
+            before = docks._source.adapter.core.freeze()
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")
             await stranger.hears()
             frame = PLAIN[wrong][0]
             if isinstance(frame, Carry) and frame.pool == "docks":
-                frame = msgspec.structs.replace(frame, identity=docks._source.identity)
+                frame = msgspec.structs.replace(frame, identity=docks._source.adapter.identity)
             stranger.says(frame)
             assert await stranger.gone()
-            assert docks._source.core.freeze() == before
-            assert "new" not in a.pools or a.pools["new"].configuration is None
+            assert docks._source.adapter.core.freeze() == before
+            assert "new" not in a.pools or a.pools["new"].adapter.configuration is None
             async with docks.acquire(timeout=LIMIT):
                 pass
 
@@ -216,8 +216,8 @@ async def leased() -> tuple[Node, Stranger, int]:
     stranger = await Stranger.dial(a, unprotected())
     await stranger.joins("x")
     await stranger.hears()
-    stranger.says(carried(1, "configuration", (docks._source.configuration, True)))
-    return a, stranger, docks._source.identity
+    stranger.says(carried(1, "configuration", (docks._source.adapter.configuration, True)))
+    return a, stranger, docks._source.adapter.identity
 
 
 @pytest.mark.parametrize("over", ["a link", "the mesh"])
@@ -279,14 +279,14 @@ def test_a_message_of_another_pool_of_the_same_name_is_not_read() -> None:
     async def story() -> None:
         a, stranger, identity = await leased()
         docks = a.pools["docks"]
-        before = docks.measures.received
+        before = docks.adapter.measures.received
         stranger.says(
             routed("HIGHER", ((9, 5, 7),), of=identity + 1),
             carried(2, "ACCEPTED", (EPOCH, 0), of=identity),
         )
-        while docks.measures.received == before:
+        while docks.adapter.measures.received == before:
             await asyncio.sleep(0)
-        assert docks.measures.received == before + 1
+        assert docks.adapter.measures.received == before + 1
         stranger.writer.close()
         await a.vanish()
 
@@ -350,7 +350,7 @@ def test_a_timer_that_fails_comes_back_and_is_counted(caplog: pytest.LogCaptureF
     async def story() -> None:
         async with Node("a") as a:
             docks = a.pool("docks", permits=1, members=["a"], lease=0.5)
-            assert docks._source.members is not None
+            assert docks._source.adapter.members is not None
             for where, owner, name in (
                 ("leases", docks._source.adapter, "carry_out"),
                 ("tick", a.mesh, "notice_silence"),
@@ -431,7 +431,11 @@ async def holder_and_other(pools: list[Any]) -> tuple[Any, Any]:
     await asyncio.gather(*[pool._source.ready.wait() for pool in pools])
     while True:
         for one, other in (pools, pools[::-1]):
-            if one._source.core.tokens() and one._source.peers.near and other._source.peers.near:
+            if (
+                one._source.adapter.core.tokens()
+                and one._source.peers.near
+                and other._source.peers.near
+            ):
                 return one, other
         await asyncio.sleep(0.01)
 

@@ -106,7 +106,7 @@ def test_a_try_asks_the_holder_wherever_it_is() -> None:
             assert await others[1].pool("docks").try_acquire(2) is None
             with pytest.raises(NotInTime, match="No permits of docks at once: 1 free, 2 wanted"):
                 await others[1].pool("docks").acquire(2, timeout=0)
-            assert not others[1].pool("docks")._source.clients  # it left nothing behind
+            assert not others[1].pool("docks")._source.adapter.clients  # it left nothing behind
             grant.release()
             async with others[1].pool("docks").acquire(3, timeout=0):
                 pass
@@ -187,7 +187,7 @@ def test_a_timeout_says_why() -> None:
             ahead = asyncio.ensure_future(
                 others[0].pool("docks").acquire(3, priority=1, timeout=LIMIT)
             )
-            await eventually(lambda: others[0].pool("docks")._source.clients)
+            await eventually(lambda: others[0].pool("docks")._source.adapter.clients)
             with pytest.raises(NotInTime, match="2 free, 3 wanted, one request ahead of you"):
                 await others[1].pool("docks").acquire(3, timeout=0.1)
             with pytest.raises(Refused, match="No pool 'doks'; known: docks"):
@@ -226,8 +226,8 @@ def test_everybody_sees_who_holds_and_who_waits() -> None:
 
 def is_named(pool: Pool, label: str) -> bool:
     """Does the ledger here say so?"""
-    assert pool._source.members is not None
-    token = pool._source.members.node.member.holding.token
+    assert pool._source.adapter.members is not None
+    token = pool._source.adapter.members.node.member.holding.token
     return token is not None and any(one.label.endswith(label) for one in token.ledger)
 
 

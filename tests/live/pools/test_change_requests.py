@@ -11,7 +11,7 @@ import virtual
 from virtual import Network
 
 from meshlock import Node, Refused
-from meshlock.live.links.frames import BadFrame
+from meshlock.live.links.frames import BadFrame, encode
 from meshlock.live.pools import change_requests
 from meshlock.live.pools.change_requests import CHANGE, CHANGED, Answer, ChangeRequest
 from meshlock.live.pools.grants import Pool
@@ -129,14 +129,14 @@ def test_wrong_and_late_answers_change_nothing() -> None:
     async def story(_: Network) -> None:
         async with four() as nodes:
             own = nodes[3].pools["gpus"].change_requests
-            done = change_requests._encode(Answer(1, "", False))
+            done = encode(Answer(1, "", False))
             own.receive("a", CHANGED, done)  # nobody asked
             future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-            own.asked[1] = ("a", future)
+            own.questions.asked[1] = ("a", future)
             own.receive("b", CHANGED, done)  # somebody else was asked
             assert not future.done()
             own.receive("a", CHANGED, done)
-            own.receive("a", CHANGED, change_requests._encode(Answer(1, "No.", False)))  # too late
+            own.receive("a", CHANGED, encode(Answer(1, "No.", False)))  # too late
             assert future.result().why == ""
             for kind, payload in ((CHANGE, b"\x93\x01"), (CHANGED, b"\x01"), (CHANGE, done)):
                 with pytest.raises(BadFrame, match="with wrong fields"):

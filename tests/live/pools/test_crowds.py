@@ -115,18 +115,20 @@ def told(size: int, algorithm: str) -> tuple[float, float, int]:
 
         with Turns() as turns:
             came = await turns.counted(come)
-            assert here.members is not None and there.members is not None
-            before = here.members.node.member.adopted
-            there.members.node.member.suggested_until = there.members.node.member.now + 3_000_000
-            while here.members.node.member.adopted == before or len(
-                here.members.node.clients.unasked
+            assert here.adapter.members is not None and there.adapter.members is not None
+            before = here.adapter.members.node.member.adopted
+            there.adapter.members.node.member.suggested_until = (
+                there.adapter.members.node.member.now + 3_000_000
+            )
+            while here.adapter.members.node.member.adopted == before or len(
+                here.adapter.members.node.clients.unasked
             ):
                 await asyncio.sleep(0.02)
             said = here.describe()
             assert said["queued"] == size and len(said["waiting"]) == min(size, MOST_LISTED)
             went = await turns.counted(lambda: gone(tasks))
         grant.release()
-        assert not here.clients
+        assert not here.adapter.clients
         async with Pool(here).acquire(timeout=LIMIT):
             pass
         for node in nodes:
@@ -158,10 +160,10 @@ def token_comes(size: int, algorithm: str) -> int:
             await joins(here, grant)
             grant = await there.acquire(timeout=LIMIT)
             tasks = await crowd(here, size)
-            before = here._source.measures.entries
+            before = here._source.adapter.measures.entries
             with Turns() as turns:
                 grant.release()
-                while here._source.measures.entries == before:
+                while here._source.adapter.measures.entries == before:
                     await asyncio.sleep(0.01)
             await gone(tasks)
             return turns.most

@@ -36,15 +36,18 @@ def test_the_time_under_way_is_not_added_to_the_lease(held: int) -> None:
             if not held:
                 grant.release()
             await eventually(
-                lambda: there._source.members and there._source.members.node.epoch.inner
+                lambda: (
+                    there._source.adapter.members and there._source.adapter.members.node.epoch.inner
+                )
             )
             wire.deafen()  # b hears nothing; what a sends comes later
             asked = clock.seconds()
             waiting = asyncio.ensure_future(deadline_of(there))
             await asyncio.sleep(HELD_UP)
             assert not waiting.done()
-            assert here._source.members is not None and here._source.members.has_token() == bool(
-                held
+            assert (
+                here._source.adapter.members is not None
+                and here._source.adapter.members.has_token() == bool(held)
             )
             wire.heal()
             deadline = await waiting

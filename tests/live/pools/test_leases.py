@@ -104,10 +104,10 @@ def test_an_idle_holder_grants_without_a_message() -> None:
             node = holder(nodes)
             docks = node.pool("docks")
             for _ in range(10):
-                before = {**docks._source.measures.sent, "RENEW": 0}
+                before = {**docks._source.adapter.measures.sent, "RENEW": 0}
                 grant = await docks.try_acquire()
                 assert grant is not None
-                assert {**docks._source.measures.sent, "RENEW": 0} == before
+                assert {**docks._source.adapter.measures.sent, "RENEW": 0} == before
                 grant.release()
 
     run(story)
@@ -194,8 +194,8 @@ def test_the_tree_of_a_fixed_network_follows_the_links() -> None:
             await eventually(
                 lambda: "a" in pool._source.adapter.numbers and "d" in pool._source.adapter.numbers
             )
-            assert pool._source.members is not None
-            near = pool._source.members.near
+            assert pool._source.adapter.members is not None
+            near = pool._source.adapter.members.near
             numbers = [pool._source.adapter.meet(name) for name in ("b", "a", "c", "d")]
             assert tree(near, tuple(numbers)) == (-1, 0, 0, 2)
             far = (numbers[0], numbers[3], numbers[1])  # c takes no part: b is next on d's way
@@ -384,7 +384,10 @@ def test_whatever_it_runs_a_node_that_leaves_takes_no_token_and_no_permits_along
                     pass
             await eventually(lambda: described(others[0])["token_here"])
             await others[0].close()
-            assert not leaving.pools["docks"].clients and not others[0].pools["docks"].clients
+            assert (
+                not leaving.pools["docks"].adapter.clients
+                and not others[0].pools["docks"].adapter.clients
+            )
             await eventually(lambda: described(others[1])["members_reachable"] == 1)
 
     run(story)
@@ -397,7 +400,10 @@ def test_a_grant_released_after_its_node_vanished_wakes_nobody() -> None:
             grants = [await pool.acquire(timeout=LIMIT) for _ in range(2)]
             await a.vanish()
             grants[0].release()
-            assert pool._source.members is not None and pool._source.members.waking.cancelled()
+            assert (
+                pool._source.adapter.members is not None
+                and pool._source.adapter.members.waking.cancelled()
+            )
 
     run(story)
 
@@ -513,7 +519,7 @@ def test_exec_stops_its_command_before_the_lease_ends(tmp_path: Path) -> None:
                 await eventually(told.read_text)
                 await b.vanish()
                 await c.vanish()
-                deadline, members = 0.0, member(a, 1, long)._source.members
+                deadline, members = 0.0, member(a, 1, long)._source.adapter.members
                 assert members is not None
                 while (until_then := members.until(1)) is not None:
                     deadline = until_then
@@ -532,12 +538,15 @@ def test_a_member_whose_disk_is_full_says_nothing(tmp_path: Path) -> None:
     async def story() -> None:
         async with three(state=tmp_path) as nodes:
             a = nodes[0].pool("docks")
-            assert a._source.members is not None and a._source.members.disk.promises is not None
-            disk, promises = a._source.members.disk, a._source.members.disk.promises
+            assert (
+                a._source.adapter.members is not None
+                and a._source.adapter.members.disk.promises is not None
+            )
+            disk, promises = a._source.adapter.members.disk, a._source.adapter.members.disk.promises
             promises.folder = tmp_path / "not" / "there"
             async with member(nodes[1]).acquire(timeout=LIMIT):
                 assert disk.written is not None
-                assert "PROMISE" not in a._source.measures.sent
+                assert "PROMISE" not in a._source.adapter.measures.sent
             promises.folder = tmp_path / "a"
             await nodes[2].close()
             async with member(nodes[1]).acquire(timeout=LIMIT) as grant:

@@ -38,7 +38,9 @@ async def three(recovery: str | None) -> list[Node]:
             node.pool("docks", None if name != "a" else 1, recovery=recovery)
     await eventually(lambda: all(len(node.mesh.linked) == 2 for node in nodes))
     async with nodes[0].pool("docks").acquire(timeout=LIMIT):
-        await eventually(lambda: all(node.pools["docks"].core is not None for node in nodes))
+        await eventually(
+            lambda: all(node.pools["docks"].adapter.core is not None for node in nodes)
+        )
     return nodes
 
 

@@ -177,7 +177,7 @@ def test_an_old_founder_that_comes_back_joins_what_the_operator_has_decided(tmp_
         await eventually(
             lambda: all(granted and granted[-1] > began for granted in world.granted.values())
         )
-        identities = {node.pools["docks"].identity for node in world.nodes.values()}
+        identities = {node.pools["docks"].adapter.identity for node in world.nodes.values()}
         assert len(identities) == 1
         assert not any(pool(node)["conflict"] for node in world.nodes.values())
         assert not any(unready(pool(node)) for node in world.nodes.values())
@@ -215,7 +215,7 @@ def test_a_minority_that_has_forgotten_is_voted_in_again(
 
 
 def core(node: Node) -> Any:
-    members = node.pools["docks"].members
+    members = node.pools["docks"].adapter.members
     return None if members is None else members.node
 
 

@@ -46,7 +46,7 @@ class World:
         return [await self.nodes[name].pool("docks").acquire(timeout=60) for name in names]
 
     def has_token(self, name: str) -> bool:
-        core = self.nodes[name].pools["docks"].core
+        core = self.nodes[name].pools["docks"].adapter.core
         return core is not None and core.tokens() > 0
 
 

@@ -66,8 +66,8 @@ class World:
             with suppress(TimeoutError, Refused):
                 want = self.random.randint(1, 2)
                 grant = await Pool(pool).acquire(want, timeout=PATIENCE)
-                assert pool.configuration is not None
-                identity = pool.configuration.identity
+                assert pool.adapter.configuration is not None
+                identity = pool.adapter.configuration.identity
                 entry = (node.name, identity, grant)
                 self.inside.append(entry)
                 self.entries[identity] = self.entries.get(identity, 0) + 1
@@ -116,7 +116,7 @@ class World:
             wire.heal()
 
     def identity(self, name: str) -> int:
-        configuration = self.nodes[name].pools["docks"].configuration
+        configuration = self.nodes[name].pools["docks"].adapter.configuration
         assert configuration is not None
         return configuration.identity
 

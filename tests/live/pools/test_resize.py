@@ -50,7 +50,7 @@ def test_a_change_is_made_when_it_is_on_disk(tmp_path: Path) -> None:
         await node.start()
         pool = node.pool("docks", 2, lease=LEASE)
         (await pool.acquire(2)).release()
-        full, disk = True, pool._source.members
+        full, disk = True, pool._source.adapter.members
         assert disk is not None and disk.disk.promises is not None
         write = disk.disk.promises.write
         disk.disk.promises.write = lambda it: not full and write(it)  # type: ignore[method-assign]
@@ -306,7 +306,9 @@ def test_a_pool_whose_quorum_is_gone_is_made_anew(tmp_path: Path) -> None:
             assert theirs.fence is not None and new.fence is not None and new.fence > theirs.fence
             again = await stack.enter_async_context(node("b", [a.address]))
             mine = member(again)
-            await eventually(lambda: mine._source.configuration == docks._source.configuration)
+            await eventually(
+                lambda: mine._source.adapter.configuration == docks._source.adapter.configuration
+            )
             new.release()
             async with asyncio.timeout(60):
                 await mine.acquire(3)
@@ -314,7 +316,10 @@ def test_a_pool_whose_quorum_is_gone_is_made_anew(tmp_path: Path) -> None:
             docks = member(a)
             async with asyncio.timeout(60):
                 await docks.acquire(3)
-            assert docks._source.configuration is not None and docks._source.configuration.replaces
+            assert (
+                docks._source.adapter.configuration is not None
+                and docks._source.adapter.configuration.replaces
+            )
 
     run(story)
 

@@ -69,9 +69,10 @@ def test_who_cannot_write_its_promise_down_lets_nobody_in_and_no_fence_comes_aga
         async with meshlock.Node("a", state=tmp_path) as node:
             pool = node.pool("docks", 1, members=["a"], lease=LEASE)
             assert (
-                pool._source.members is not None and pool._source.members.disk.promises is not None
+                pool._source.adapter.members is not None
+                and pool._source.adapter.members.disk.promises is not None
             )
-            promises = pool._source.members.disk.promises
+            promises = pool._source.adapter.members.disk.promises
             if full:
                 promises.folder = tmp_path / "not" / "there"
                 with pytest.raises(TimeoutError):
@@ -102,10 +103,10 @@ def test_a_lease_that_ends_before_its_client_may_hear_of_it_is_never_used(tmp_pa
         pools = [node.pools["docks"] for node in nodes]
         held = await Pool(pools[0]).acquire(timeout=LIMIT)
         waiting = asyncio.ensure_future(Pool(pools[1]).acquire(timeout=LIMIT).__aenter__())
-        await eventually(lambda: pools[1].clients)
-        [number] = pools[1].clients
-        assert pools[1].members is not None
-        node = pools[1].members.node
+        await eventually(lambda: pools[1].adapter.clients)
+        [number] = pools[1].adapter.clients
+        assert pools[1].adapter.members is not None
+        node = pools[1].adapter.members.node
         assert node.withdraw(number)
         pools[1].adapter.carry_out("withdraw", {})
         network.disk = lambda: 4.0
@@ -116,7 +117,7 @@ def test_a_lease_that_ends_before_its_client_may_hear_of_it_is_never_used(tmp_pa
         ):
             pools[1].adapter.out.append(effect)
             pools[1].adapter.carry_out("timer", {})
-        assert len(pools[1].clients) == 1 and number not in pools[1].clients
+        assert len(pools[1].adapter.clients) == 1 and number not in pools[1].adapter.clients
         held.release()
         grant = await waiting
         assert grant.fence != 7 and grant.held and grant.lease

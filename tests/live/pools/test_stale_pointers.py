@@ -43,7 +43,9 @@ def test_a_request_that_went_to_somebody_who_is_gone_is_made_again(last: str) ->
             held.release()
             there = pools[last]
             (await there.acquire(3)).release()  # with all permits the token comes along
-            await eventually(lambda: there._source.members and there._source.members.has_token())
+            await eventually(
+                lambda: there._source.adapter.members and there._source.adapter.members.has_token()
+            )
             network.kill(nodes["x"].mesh)
             await nodes["x"].vanish()
             await eventually(lambda: not nodes["d"].mesh.link_map.reaches("x"))

@@ -95,7 +95,7 @@ def test_a_disk_that_refuses_is_named_everywhere_and_what_timed_out_holds_nothin
                 said = node.status()["pools"]["docks"]
                 assert unready(said) == said["why"] == why
                 assert 'meshlock_disk_refuses{pool="docks"} 1.0' in exposition(node)
-                assert not source.members.node.member.grants  # type: ignore[union-attr]
+                assert not source.adapter.members.node.member.grants  # type: ignore[union-attr]
             await a_while(LEASE)
             async with docks.acquire(3, timeout=LIMIT):
                 assert unready(node.status()["pools"]["docks"]) == ""

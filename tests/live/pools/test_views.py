@@ -150,7 +150,7 @@ def test_answers_to_nobody_from_nobody_or_without_sense_are_not_kept(
             await eventually(lambda: a.mesh.link_map.reaches("x"))
             a.views.watch("docks")
             good = msgspec.msgpack.encode(View(True, permits=9))
-            number = a.views.last
+            number = a.views.questions.last
             stranger.says(
                 answers("x", "a", number + 7, good),  # never asked
                 answers("x", "a", number, good, "other"),  # something else
@@ -205,7 +205,7 @@ def test_a_view_always_fits_however_many_wait_and_whatever_they_want() -> None:
             docks = a.pool("docks", permits=1)
             await docks.acquire()
             asks = [asyncio.ensure_future(docks.acquire(1, priority=n)) for n in range(300)]
-            await eventually(lambda: len(docks._source.clients) == 301)
+            await eventually(lambda: len(docks._source.adapter.clients) == 301)
             said = brief(a.pools["docks"])
             assert said.waits == 300
             assert [one.priority for one in said.waiting] == list(range(299, 279, -1))

@@ -159,7 +159,7 @@ class Figures:
 
     def of_pools(self, known: dict[str, PoolStatus]) -> Iterator[Metric]:
         pools = [
-            (name, pool, self.node.pools[name].measures)
+            (name, pool, self.node.pools[name].adapter.measures)
             for name, pool in sorted(known.items())
             if pool["known"]
         ]

@@ -287,7 +287,7 @@ class Interface:
         """Request permits, and wait for them."""
         session = None if body.session is None else self.session(body.session)
         pool = self.node.pools.get(request.parameters["pool"])
-        if pool is not None and pool.core is not None:
+        if pool is not None and pool.adapter.core is not None:
             grant = pool.at_once(asked(pool, body))
             if grant is not None:
                 return self.granted(request, body, session, grant)

@@ -331,20 +331,20 @@ class Node:
             configuration = agreed(name, permits, algorithm, options or {}, by_name, lasting, names)
             pool = self.registry.known(name)
             pool.asked_permits = configuration.permits
-            if pool.configuration is None and not pool.participation.remember(
+            if pool.adapter.configuration is None and not pool.participation.remember(
                 configuration.identity
             ):
                 pool.participation.adopt(configuration)
             return Pool(pool)
         chosen(algorithm, True, options or {})
         pool = self.registry.known(name)
-        if pool.configuration is None:
+        if pool.adapter.configuration is None:
             pool.participation.remember()
         if permits is None:
             return Pool(pool)
         pool.asked_permits = permits
         under_way = pool.birth.wanted is not None or pool.name in self.registry.foundings
-        if pool.configuration is None and not under_way:
+        if pool.adapter.configuration is None and not under_way:
             rules = (most_members, promote_after, replace_after)
             configuration = made_now(
                 *(name, self.name, permits, algorithm, options or {}, lasting, rules, names)
@@ -360,7 +360,7 @@ class Node:
         result is how many permits it has."""
         before = self.pools.get(limits.name(name))
         wanted = before.birth.wanted if before is not None else None
-        if before is not None and before.configuration is not None:
+        if before is not None and before.adapter.configuration is not None:
             raise Refused(f"There is a pool {name} already: use it, or remove it first.")
         if permits is not None:
             count, names = limits.named_permits(permits)
@@ -380,10 +380,10 @@ class Node:
         """As :meth:`pool`. A client that is wrong about its permits is refused alone."""
         count, _ = limits.named_permits(permits)
         pool = self.pools.get(name)
-        if pool is None or pool.configuration is None:
+        if pool is None or pool.adapter.configuration is None:
             self.pool(name, permits)
             self.pools[name].asked_permits = None
-        elif count != pool.permits == pool.configuration.permits:
+        elif count != pool.permits == pool.adapter.configuration.permits:
             raise Refused(
                 f"Pool {name} has {pool.permits} permits, not {count}: use that, or leave it out."
             )
@@ -408,7 +408,7 @@ class Node:
         if founder is None:
             founder = permits is not None and not self.peers
         pool = self.pools.get(name)
-        if founder and (pool is None or pool.configuration is None):
+        if founder and (pool is None or pool.adapter.configuration is None):
             configuration = founded(
                 name, self.name, permits, algorithm, options or {}, members, links
             )
@@ -456,7 +456,9 @@ class Node:
 
     def friends(self) -> set[str]:
         """With whom we are members of a pool."""
-        pools = [pool.members for pool in self.pools.values() if pool.members is not None]
+        pools = [
+            pool.adapter.members for pool in self.pools.values() if pool.adapter.members is not None
+        ]
         return {name for one in pools if one.node.member.is_member() for name in one.names()} - {
             self.name
         }

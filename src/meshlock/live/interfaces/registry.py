@@ -57,7 +57,7 @@ class Registry:
             async with asyncio.timeout(FIRST_CONTACT):
                 await asyncio.gather(*tried)
                 await asyncio.sleep(FIRST_CONTACT if self.node.discovering else self.node.heartbeat)
-        if pool.configuration is not None:
+        if pool.adapter.configuration is not None:
             return
         pool.participation.adopt(configuration, founding=True, opened=False)
         with suppress(TimeoutError):
@@ -144,7 +144,7 @@ class Registry:
         return None if name in known else NoSuchPool(name, known)
 
     def known_pools(self) -> list[str]:
-        return [name for name, pool in self.pools.items() if pool.configuration is not None]
+        return [name for name, pool in self.pools.items() if pool.adapter.configuration is not None]
 
     @contextmanager
     def visited(self, name: str) -> Iterator[LocalPool]:
@@ -161,7 +161,7 @@ class Registry:
         finally:
             if name in self.visits:
                 self.visits[name] -= 1
-                if pool.configuration is not None:
+                if pool.adapter.configuration is not None:
                     del self.visits[name]
                 elif not self.visits[name] and pool.participation.is_empty():
                     self.forget(name)
@@ -176,7 +176,7 @@ class Registry:
                 f"first."
             )
         pool.adapter.release_pending()
-        if pool.clients:
+        if pool.adapter.clients:
             raise Refused(
                 f"Cannot remove {name}: programs of this node hold or wait for its "
                 "permits. Stop them first."
@@ -234,4 +234,4 @@ class Registry:
     def owns(self, name: str) -> bool:
         """Is there such a pool, or does our own user say so? Requests may name anything."""
         named = name not in self.visits and name not in self.told_of
-        return named or self.pools[name].configuration is not None
+        return named or self.pools[name].adapter.configuration is not None

@@ -33,17 +33,10 @@ HANDSHAKE_SECONDS = 3.0
 HURRY: dict[str, Any] = {"ssl_handshake_timeout": HANDSHAKE_SECONDS, "ssl_shutdown_timeout": 1.0}
 NO_DELAY = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-BACKLOG = 1024
-"""Connections that the kernel keeps until we accept them."""
-
-AT_ONCE = 64
-"""Arrivals that are accepted in one turn of the loop; then others have theirs."""
-
-PAUSE = 0.1
-"""Seconds without accepting when there are no descriptors left."""
-
-PEEK = 4096
-"""Bytes of a first packet that are looked at."""
+BACKLOG = 1024  # connections that the kernel keeps until we accept them
+AT_ONCE = 64  # arrivals that are accepted in one turn of the loop; then others have theirs
+PAUSE = 0.1  # seconds without accepting when there are no descriptors left
+PEEK = 4096  # bytes of a first packet that are looked at
 
 
 class Standing(IntEnum):
@@ -60,14 +53,11 @@ MOST_OF_ADDRESS = 256
 """Connections without a link, of all and of one address. They cost a descriptor each."""
 
 MOST_HANDSHAKES = 64
-MOST_HANDSHAKES_OF_ADDRESS = 32
-"""TLS handshakes under way."""
-
+MOST_HANDSHAKES_OF_ADDRESS = 32  # TLS handshakes under way
 PER_SECOND = {Standing.STRANGER: 50.0, Standing.KNOWN_ADDRESS: 100.0, Standing.KNOCKED: 200.0}
 """TLS handshakes that one address may begin."""
 
-STRANGERS_PER_SECOND = 200.0
-"""TLS handshakes that all strangers together may begin."""
+STRANGERS_PER_SECOND = 200.0  # TLS handshakes that all strangers together may begin
 
 
 class Arrival:

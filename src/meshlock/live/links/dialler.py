@@ -20,9 +20,7 @@ from meshlock.live.machine.logs import log_event
 if TYPE_CHECKING:
     from meshlock.live.links.mesh import Mesh
 
-ZENOH = "zenoh/"
-"""Addresses that begin so are names in a Zenoh network."""
-
+ZENOH = "zenoh/"  # addresses that begin so are names in a Zenoh network
 FIRST_RETRY, LAST_RETRY = 0.02, 1.0
 
 

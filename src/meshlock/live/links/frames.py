@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -24,20 +24,11 @@ from meshlock.live.machine.limits import (
     Word,
 )
 
-VERSION = 4
-"""Of the frames below; two nodes must speak the same one."""
-
-HANDSHAKE_LIMIT = 4096
-"""No first frame is longer, in bytes."""
-
-FRAME_LIMIT = 2 * 1024 * 1024
-"""No frame at all is longer, in bytes."""
-
-LAST_RECORD = 2**62
-"""No node numbers what it says of its links higher."""
-
-MOST_ADDRESSES = 3
-"""Addresses at which a node says that it listens."""
+VERSION = 4  # of the frames below; two nodes must speak the same one
+HANDSHAKE_LIMIT = 4096  # no first frame is longer, in bytes
+FRAME_LIMIT = 2 * 1024 * 1024  # no frame at all is longer, in bytes
+LAST_RECORD = 2**62  # no node numbers what it says of its links higher
+MOST_ADDRESSES = 3  # addresses at which a node says that it listens
 
 
 class BadFrame(ValueError):
@@ -217,7 +208,7 @@ Frame = (
 encode = msgspec.msgpack.Encoder().encode
 decode: Callable[[bytes], Frame] = msgspec.msgpack.Decoder(Frame).decode
 LENGTH = struct.Struct("!I")
-_routed = msgspec.msgpack.Decoder(RoutedFrame)
+UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
 def pack(frame: Frame) -> bytes:
@@ -226,16 +217,18 @@ def pack(frame: Frame) -> bytes:
     return LENGTH.pack(len(body)) + body
 
 
-def sealed(message: RoutedFrame) -> bytes:
-    """As it is in an envelope."""
-    return encode(message)
+def reader(kind: Any, what: str) -> Callable[[bytes], Any]:
+    """Reads messages of this type; one that does not fit is a :class:`BadFrame`."""
+    decode = msgspec.msgpack.Decoder(kind).decode
+
+    def read(data: bytes) -> Any:
+        try:
+            return decode(data)
+        except UNREADABLE as error:
+            raise BadFrame(f"{what} with wrong fields: {error}") from None
+
+    return read
 
 
-UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
-
-
-def unsealed(content: bytes) -> RoutedFrame:
-    try:
-        return _routed.decode(content)
-    except UNREADABLE as error:
-        raise BadFrame(f"an envelope without a valid message: {error}") from None
+unsealed: Callable[[bytes], RoutedFrame] = reader(RoutedFrame, "an envelope of a message")
+"""What is in an envelope."""

@@ -27,7 +27,7 @@ from typing import TypeAlias
 import msgspec
 
 from meshlock.errors import Refused
-from meshlock.live.links.frames import LinksFrame
+from meshlock.live.links.frames import LinksFrame, encode
 from meshlock.live.machine.limits import MOST_NODES
 
 try:
@@ -43,19 +43,13 @@ except ImportError:
         "pip install 'meshlock[live]'."
     ) from None
 
-TAG = 16
-"""Bytes."""
-
-REMEMBERED = 2 * MOST_NODES
-"""Certificates that were checked, and keys that were derived."""
-
+TAG = 16  # bytes
+REMEMBERED = 2 * MOST_NODES  # certificates that were checked, and keys that were derived
 PURPOSE = b"meshlock routed"
 HASHED = ec.ECDSA(hashes.SHA256())
 
 Signing: TypeAlias = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 Verifying: TypeAlias = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey
-
-_encode = msgspec.msgpack.Encoder().encode
 
 
 class Identity:
@@ -201,4 +195,4 @@ def refuse_by_date(path: str, certificate: x509.Certificate) -> None:
 def stated(record: LinksFrame) -> bytes:
     """What a signature is of."""
     said = (record.name, record.boot, record.number, record.peers, record.addresses, record.key)
-    return b"meshlock links" + _encode(said)
+    return b"meshlock links" + encode(said)

@@ -53,11 +53,8 @@ if TYPE_CHECKING:
 WRITE_BUFFER = 64 * 1024
 """Bytes that may wait in the transport; beyond that messages wait in the session."""
 
-READ_BUFFER = 32 * 1024
-"""Bytes that are read at once."""
-
-ACKNOWLEDGE_AFTER = 256
-"""Messages that are read before an acknowledgement is sent for its own sake."""
+READ_BUFFER = 32 * 1024  # bytes that are read at once
+ACKNOWLEDGE_AFTER = 256  # messages that are read before an acknowledgement is sent for its own sake
 
 
 class Ending(Enum):

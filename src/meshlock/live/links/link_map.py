@@ -44,9 +44,7 @@ from meshlock.live.machine.limits import MOST_NODES
 if TYPE_CHECKING:
     from meshlock.live.links.mesh import Mesh
 
-FORGET_AFTER = 300.0
-"""Seconds for which a node that cannot be reached stays on the map."""
-
+FORGET_AFTER = 300.0  # seconds for which a node that cannot be reached stays on the map
 MOST_LINKS = 64 * MOST_NODES
 """Links that all nodes on the map may name, each end for itself: some 10 MB."""
 
@@ -56,9 +54,7 @@ AT_ONCE = 4.0
 
 BREATH = 0.01
 """Seconds between two drawings of the map, so that many changes cost little; of a large one ..."""
-BREATH_PER_NODE = 0.0002
-"""... for each node on it."""
-
+BREATH_PER_NODE = 0.0002  # ... for each node on it
 NOBODY: frozenset[str] = frozenset()
 
 

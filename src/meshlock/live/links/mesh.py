@@ -59,11 +59,8 @@ STORED_OF_EACH, STORED_OF_ALL = 1024 * 1024, 16 * 1024 * 1024
 """Bytes of messages of one peer, and of all, that cannot be read yet: before the configuration of
 their pool, or their epoch."""
 
-NEVER = -(2**62)
-"""In a stamp: no clock has been told yet."""
-
-DRIFT = 0.01
-"""Clocks run at rates that differ from true time by at most this factor."""
+NEVER = -(2**62)  # in a stamp: no clock has been told yet
+DRIFT = 0.01  # clocks run at rates that differ from true time by at most this factor
 
 
 class Mesh:

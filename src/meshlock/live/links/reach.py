@@ -47,28 +47,15 @@ from meshlock.live.machine.logs import log_event
 if TYPE_CHECKING:
     from meshlock.live.links.mesh import Mesh
 
-BETWEEN = 1.0
-"""Seconds between two reviews, on average."""
-
-PER_SECOND = 2.0
-"""Attempts of all kinds."""
-
+BETWEEN = 1.0  # seconds between two reviews, on average
+PER_SECOND = 2.0  # attempts of all kinds
 MOST_FRIENDS = 8
-FIRST_WAIT, LAST_WAIT = 2.0, 300.0
-"""Seconds until a node that did not answer is dialled again."""
-
-RETRY = 0.05
-"""Seconds between attempts while a link that broke still counts."""
-
-MOST_REMEMBERED, REMEMBERED_FOR = 256, 86_400.0
-"""Nodes, and seconds since they could be reached."""
-
+FIRST_WAIT, LAST_WAIT = 2.0, 300.0  # seconds until a node that did not answer is dialled again
+RETRY = 0.05  # seconds between attempts while a link that broke still counts
+MOST_REMEMBERED, REMEMBERED_FOR = 256, 86_400.0  # nodes, and seconds since they could be reached
 WRITE_EVERY = 10.0
-LEARN_EVERY = 60.0
-"""Seconds, while the map stays as it is."""
-
-KEPT = 8192
-"""Names and hosts of which it is kept what was found out."""
+LEARN_EVERY = 60.0  # seconds, while the map stays as it is
+KEPT = 8192  # names and hosts of which it is kept what was found out
 
 
 class Wait(NamedTuple):

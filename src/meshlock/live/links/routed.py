@@ -35,8 +35,8 @@ from meshlock.live.links.frames import (
     Content,
     Envelope,
     RoutedFrame,
+    encode,
     pack,
-    sealed,
     unsealed,
 )
 from meshlock.live.links.session import LinkSession
@@ -50,9 +50,7 @@ WINDOW = 256
 """Messages to one process that may be under way without a receipt, and envelopes that may
 overtake each other."""
 
-FRESH = 2.0
-"""Seconds for which the clock of another process is as good as new to a token."""
-
+FRESH = 2.0  # seconds for which the clock of another process is as good as new to a token
 RECEIPT = Content("", 0, "", b"")
 QUESTION, ANSWER = "who", "me"
 """Between routers: which process is there, and what does its clock say?"""
@@ -154,7 +152,7 @@ class Router:
         return serial
 
     def enclosed(self, target: str, message: RoutedFrame) -> Envelope:
-        mesh, content, tag = self.mesh, sealed(message), b""
+        mesh, content, tag = self.mesh, encode(message), b""
         if mesh.security.identity is not None:
             key = mesh.link_map.records[target].key
             tag = mesh.security.identity.tag(key, mesh.name, target, content)

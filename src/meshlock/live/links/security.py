@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from meshlock.live.links.identity import Identity
 
 SHORTEST_SECRET = 16
-NO_CHECK_TIME = 0x200000
-"""Of OpenSSL: dates are checked by :meth:`Security.vouched`."""
+NO_CHECK_TIME = 0x200000  # of OpenSSL: dates are checked by vouched
 
 
 class Security:

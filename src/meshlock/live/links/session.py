@@ -38,20 +38,11 @@ from meshlock.live.links.frames import (
     encode,
 )
 
-IN_FLIGHT = 8192
-"""Messages that may be under way on one link; one more and the link counts as dead."""
-
-IN_CUSTODY = 65536
-"""Messages that may wait for a link to return, or for a way."""
-
-MOST_BYTES = 8 * FRAME_LIMIT
-"""Nor may either be longer than this, all together."""
-
-OVERHEAD = 256
-"""Of a message that waits, in bytes, whatever is in it."""
-
-Kept = tuple[int, Content]
-"""A custody message, with its number."""
+IN_FLIGHT = 8192  # messages that may be under way on one link; one more and the link counts as dead
+IN_CUSTODY = 65536  # messages that may wait for a link to return, or for a way
+MOST_BYTES = 8 * FRAME_LIMIT  # nor may either be longer than this, all together
+OVERHEAD = 256  # of a message that waits, in bytes, whatever is in it
+Kept = tuple[int, Content]  # a custody message, with its number
 
 
 class Overflow(Exception):

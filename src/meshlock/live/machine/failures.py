@@ -15,8 +15,7 @@ from meshlock.live.machine.logs import log_event
 
 Arguments = TypeVarTuple("Arguments")
 
-PAUSE = 1.0
-"""Seconds between two lines about the same place: what fails at every turn is no flood."""
+PAUSE = 1.0  # seconds between two lines about the same place: what fails at every turn is no flood
 
 
 class Failures:

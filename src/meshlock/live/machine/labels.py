@@ -8,13 +8,10 @@ from __future__ import annotations
 import os
 import sys
 
-LONGEST = 96
-"""Characters."""
-
+LONGEST = 96  # characters
 LONGEST_NOTE = LONGEST + 64
 
-KNOWN: dict[int, str] = {}
-"""By process, for programs that fork."""
+KNOWN: dict[int, str] = {}  # by process, for programs that fork
 
 
 def default() -> str:

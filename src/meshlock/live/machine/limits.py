@@ -25,18 +25,13 @@ from meshlock.errors import Refused
 from meshlock.live.machine import labels
 
 LETTERS = "use 1 to 64 letters, digits, '.', '_' or '-'"
-NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}"
-"""What nodes and pools may be called."""
-
+NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}"  # what nodes and pools may be called
 LONGEST_NAME = 64
 MOST_NAMED = 1000
-MOST_NODES = 1024
-"""Of a mesh; and a node has at most this number of links."""
-
+MOST_NODES = 1024  # of a mesh; and a node has at most this number of links
 Kind = TypeVar("Kind")
 
-SHOWN = 40
-"""Characters of a wrong value that are shown."""
+SHOWN = 40  # characters of a wrong value that are shown
 
 
 class Range(NamedTuple):

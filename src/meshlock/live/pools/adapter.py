@@ -32,7 +32,14 @@ from meshlock.algorithms.recovery.messages import (
 )
 from meshlock.algorithms.recovery.records import new
 from meshlock.errors import Refused
-from meshlock.live.links.frames import UNREADABLE, BadFrame, Carry, Content, RoutedFrame
+from meshlock.live.links.frames import (
+    UNREADABLE,
+    BadFrame,
+    Carry,
+    Content,
+    RoutedFrame,
+    encode,
+)
 from meshlock.live.links.mesh import DRIFT, Mesh
 from meshlock.live.links.session import serial
 from meshlock.live.machine import clock, limits
@@ -51,10 +58,7 @@ NOTHING: dict[str, Any] = {}
 BOUNDS: Final = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Upper bounds of the waiting times that are counted together, in seconds."""
 
-TOKEN = "TOKEN"
-"""The kind of message that carries the token, in every algorithm that has one."""
-
-encode = msgspec.msgpack.Encoder().encode
+TOKEN = "TOKEN"  # the kind of message that carries the token, in every algorithm that has one
 
 
 class Measures:
@@ -486,6 +490,11 @@ class Adapter:
         if isinstance(frame, RoutedFrame):
             return serial(0, 0, frame.number)
         return serial(self.mesh.sessions[sender].generation, frame.number, frame.custody)
+
+    def route(self, node: str, word: str, message: Any) -> None:
+        """To any node of this pool, best effort."""
+        self.mesh.router.send(node, Content(self.name, self.identity, word, encode(message)))
+        self.mesh.flush()
 
     # -- nodes and numbers -------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import msgspec
 
 from meshlock.errors import setting
-from meshlock.live.links.frames import UNREADABLE, BadFrame, Content
+from meshlock.live.links.frames import Content, encode, reader
 from meshlock.live.machine.limits import MOST_NODES, Count, Name
 from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.members import WRITERS
@@ -33,19 +33,14 @@ from meshlock.live.pools.promises import Voted
 if TYPE_CHECKING:
     from meshlock.live.pools.pool import LocalPool
 
-BIRTH = "birth"
-"""A word between adapters."""
-
+BIRTH = "birth"  # a word between adapters
 MOST_CANDIDATES, MOST_VOTES, MOST_WITHDRAWN = 64, 256, 256
 """What is kept, and passed on, of one pool."""
 
 MAKE = -1
 
-FIRST_CONTACT = 1.0
-"""Seconds until it is worth a line in the log that a pool is waited for."""
-
-LOG_EVERY = 10.0
-"""Seconds between two such lines."""
+FIRST_CONTACT = 1.0  # seconds until it is worth a line in the log that a pool is waited for
+LOG_EVERY = 10.0  # seconds between two such lines
 
 
 class Vote(msgspec.Struct, array_like=True, frozen=True):
@@ -84,8 +79,7 @@ class Expected(NamedTuple):
         return len(self.linked) + 1 >= self.needs
 
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Ballot).decode
+read_ballot = reader(Ballot, f"a {BIRTH}")
 
 
 class Election:
@@ -229,7 +223,7 @@ class Birth:
             pool.peers.withdraw(found.withdrawn)
 
     def is_over(self) -> bool:
-        return self.pool.configuration is not None or self.pool.closed
+        return self.pool.adapter.configuration is not None or self.pool.closed
 
     def matters(self) -> bool:
         """Is there anything that this node must not forget?"""
@@ -261,11 +255,8 @@ class Birth:
             self.consider()
 
     def receive(self, peer: str, payload: bytes) -> None:
-        try:
-            ballot = _decode(payload)
-        except UNREADABLE as error:
-            raise BadFrame(f"a {BIRTH} with wrong fields: {error}") from None
-        if self.pool.configuration is not None:
+        ballot = read_ballot(payload)
+        if self.pool.adapter.configuration is not None:
             self.pool.peers.inform(peer)
         else:
             self.election.learn(ballot)
@@ -273,7 +264,7 @@ class Birth:
 
     def send_ballot(self) -> None:
         ballot = self.election.ballot()
-        payload = _encode(ballot)
+        payload = encode(ballot)
         if ballot.candidates or ballot.withdrawn:
             for peer in self.mesh.linked:
                 if self.told.get(peer) != payload:

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from meshlock.algorithms.recovery.records import Change
-from meshlock.algorithms.registry import refuse_impossible
 from meshlock.errors import Refused
-from meshlock.live.links.frames import UNREADABLE, BadFrame, Content
+from meshlock.live.links.frames import reader
 from meshlock.live.machine import limits
 from meshlock.live.machine.limits import MOST_NAMED, Count, EpochCount, Name, Share, Word
-from meshlock.live.pools.pool_configuration import refuse_too_many
+from meshlock.live.pools.pool_configuration import refuse_permits
+from meshlock.live.pools.questions import Questions
 
 if TYPE_CHECKING:
     from meshlock.live.pools.members import Members
@@ -33,17 +33,10 @@ if TYPE_CHECKING:
 
 CHANGE, CHANGED = "change", "changed"
 
-AGAIN = 1.0
-"""Seconds until a request is repeated."""
-
-LASTS = 5.0
-"""Seconds for which a member works on a request that is not repeated."""
-
-MOST_REQUESTS = 8
-"""That a member works on at once, for all nodes."""
-
-LONGEST = 1000
-"""Characters of a sentence."""
+AGAIN = 1.0  # seconds until a request is repeated
+LASTS = 5.0  # seconds for which a member works on a request that is not repeated
+MOST_REQUESTS = 8  # that a member works on at once, for all nodes
+LONGEST = 1000  # characters of a sentence
 
 MAY_STILL = " It may still change: look at its status."
 """Added to the sentence that a pool did not change in time, where members may go on with it."""
@@ -68,16 +61,15 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
     elsewhere: bool
 
 
-_encode = msgspec.msgpack.Encoder().encode
-_request = msgspec.msgpack.Decoder(ChangeRequest).decode
-_answer = msgspec.msgpack.Decoder(Answer).decode
+read_request = reader(ChangeRequest, f"a {CHANGE}")
+read_answer = reader(Answer, f"a {CHANGED}")
 
 
 class ChangeRequests:
     def __init__(self, pool: LocalPool) -> None:
         self.pool = pool
-        self.last = 0
-        self.asked: dict[int, tuple[str, asyncio.Future[Answer]]] = {}  # whom, and what it says
+        self.adapter = pool.adapter
+        self.questions: Questions[Answer] = Questions()
         self.working: dict[tuple[str, int], asyncio.Timeout] = {}  # by whom and its question
         self.may_still = False  # what timed out last may have been written, or asked of a member
 
@@ -88,15 +80,12 @@ class ChangeRequests:
     ) -> int:
         permits, names = limits.named_permits(permits)
         await self.pool.introduced()
-        if self.pool.members is None or self.pool.algorithm is None:
+        if self.adapter.members is None or self.adapter.algorithm is None:
             raise Refused(
                 f"The permits of {self.pool.name} cannot be changed: the pool has no leases."
             )
-        self.refuse_names(permits, names, self.pool.members.slot_names())
-        refuse_too_many(self.pool.name, permits)
-        refuse_impossible(
-            self.pool.algorithm, permits=permits, want=1, complete=True, fifo=True, changing=False
-        )
+        self.refuse_names(permits, names, self.adapter.members.slot_names())
+        refuse_permits(self.pool.name, self.adapter.algorithm, permits)
         async with self.within(timeout):
             await self.have_permits(permits, names)
         return permits
@@ -123,7 +112,7 @@ class ChangeRequests:
         self, add: str | None, remove: str | None, timeout: float | None
     ) -> list[str]:
         await self.pool.introduced()
-        if self.pool.members is None:
+        if self.adapter.members is None:
             raise Refused(f"The pool {self.pool.name} has no members: it was made without leases.")
         if (add is None) == (remove is None):
             raise Refused("Members change one at a time: give one to add or one to remove.")
@@ -148,15 +137,15 @@ class ChangeRequests:
     # -- having it done --------------------------------------------------------------------
 
     def members(self) -> Members:
-        assert self.pool.members is not None
-        return self.pool.members
+        assert self.adapter.members is not None
+        return self.adapter.members
 
     async def have_member(self, name: str, added: bool) -> list[str]:
         """Have the members change; done when an epoch goes by the new ones."""
         members, pool = self.members(), self.pool
         if added and not members.reaches(name):
             raise Refused(f"{name} is not on the link map: start it, then add it.")
-        number = pool.adapter.meet(name)
+        number = self.adapter.meet(name)
         if not added and members.node.member.members == (number,):
             raise Refused(
                 f"Cannot remove {name}: it is the last member of {pool.name}. Add another "
@@ -222,8 +211,7 @@ class ChangeRequests:
                     f"No member of {self.pool.name} is reachable, and only members can change "
                     "a pool: start the members, or mend their links."
                 )
-            self.last += 1
-            request = ChangeRequest(self.last, 0, add, remove, permits, names)
+            request = ChangeRequest(0, 0, add, remove, permits, names)
             answer = await self.answered(members[turn % len(members)], request)
             if answer is not None and not answer.elsewhere:
                 if answer.why:
@@ -235,57 +223,42 @@ class ChangeRequests:
 
     def within_reach(self) -> list[str]:
         pool = self.pool
-        names = pool.members.names() if pool.members is not None else []
+        names = self.adapter.members.names() if self.adapter.members is not None else []
         return [name for name in names if name != pool.me and pool.mesh.link_map.reaches(name)]
 
     async def answered(self, member: str, request: ChangeRequest) -> Answer | None:
         """What this member says; None if it cannot be reached any more."""
-        mesh = self.pool.mesh
-        future: asyncio.Future[Answer] = mesh.loop.create_future()
-        self.asked[request.question] = (member, future)
-        try:
-            while mesh.link_map.reaches(member):
-                now = msgspec.structs.replace(request, epoch=self.epoch())
-                self.say(member, CHANGE, _encode(now))
+        with self.questions.ask(member) as (number, future):
+            while self.pool.mesh.link_map.reaches(member):
+                now = msgspec.structs.replace(request, question=number, epoch=self.epoch())
+                self.adapter.route(member, CHANGE, now)
                 await asyncio.wait([future], timeout=AGAIN)
                 if future.done():
                     return future.result()
             return None
-        finally:
-            del self.asked[request.question]
 
     def epoch(self) -> int:
-        assert self.pool.members is not None
-        return self.pool.members.node.member.adopted.counter
-
-    def say(self, node: str, kind: str, payload: bytes) -> None:
-        pool = self.pool
-        pool.mesh.router.send(node, Content(pool.name, pool.identity, kind, payload))
-        pool.mesh.flush()
+        assert self.adapter.members is not None
+        return self.adapter.members.node.member.adopted.counter
 
     # -- being asked -----------------------------------------------------------------------
 
     def receive(self, sender: str, kind: str, payload: bytes) -> None:
-        try:
-            if kind == CHANGE:
-                self.begin(sender, _request(payload))
-                return
-            answer = _answer(payload)
-        except UNREADABLE as error:
-            raise BadFrame(f"a {kind} with wrong fields: {error}") from None
-        member, future = self.asked.get(answer.question, ("", None))
-        if future is not None and member == sender and not future.done():
-            future.set_result(answer)
+        if kind == CHANGE:
+            self.begin(sender, read_request(payload))
+        else:
+            answer = read_answer(payload)
+            self.questions.answered(sender, answer.question, answer)
 
     def begin(self, sender: str, request: ChangeRequest) -> None:
         mesh = self.pool.mesh
         limit = self.working.get((sender, request.question))
         if limit is not None:
             limit.reschedule(mesh.loop.time() + LASTS)
-        elif self.pool.members is None or not self.pool.members.node.member.is_member():
+        elif self.adapter.members is None or not self.adapter.members.node.member.is_member():
             self.answer(sender, Answer(request.question, "This node is not a member.", True))
-        elif mesh.security.tells_apart and sender not in self.pool.members.names():
-            names = ", ".join(self.pool.members.names())
+        elif mesh.security.tells_apart and sender not in self.adapter.members.names():
+            names = ", ".join(self.adapter.members.names())
             why = f"{sender} is not a member of {self.pool.name}, and where nodes have certificates"
             why += f" only members change a pool: do it at one of {names}."
             mesh.refusals.note(
@@ -317,4 +290,4 @@ class ChangeRequests:
         self.answer(sender, Answer(request.question, why, False))
 
     def answer(self, sender: str, answer: Answer) -> None:
-        self.say(sender, CHANGED, _encode(answer))
+        self.adapter.route(sender, CHANGED, answer)

@@ -11,9 +11,7 @@ from functools import wraps
 from meshlock.errors import NotInTime, Refused
 from meshlock.live.machine import clock
 
-LATEST = 31_536_000.0
-"""Seconds from now: no deadline is later than in a year."""
-
+LATEST = 31_536_000.0  # seconds from now: no deadline is later than in a year
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from meshlock.algorithms.actor import NIL
-from meshlock.live.links.frames import UNREADABLE, BadFrame, Content
+from meshlock.live.links.frames import reader
 from meshlock.live.machine.limits import Count, Share, Urgency, Word
+from meshlock.live.pools.questions import Questions
 from meshlock.live.pools.views import towards
 
 if TYPE_CHECKING:
@@ -22,12 +23,8 @@ if TYPE_CHECKING:
 
 LOOK, SEEN = "look", "seen"
 
-WITHIN = 1.0
-"""Seconds after which whoever asked is told that the holder did not answer."""
-
-PATIENCE = 0.1
-"""Seconds until a question is asked again."""
-
+WITHIN = 1.0  # seconds after which whoever asked is told that the holder did not answer
+PATIENCE = 0.1  # seconds until a question is asked again
 MOST_ASKED = 10_000
 
 
@@ -50,16 +47,14 @@ class Seen(msgspec.Struct, array_like=True, frozen=True):
         return ""
 
 
-_encode = msgspec.msgpack.Encoder().encode
-_question = msgspec.msgpack.Decoder(Count).decode
-_seen = msgspec.msgpack.Decoder(Seen).decode
+read_question = reader(Count, f"a {LOOK}")
+read_seen = reader(Seen, f"a {SEEN}")
 
 
 class HolderQuery:
     def __init__(self, pool: LocalPool) -> None:
         self.pool = pool
-        self.last = 0
-        self.asked: dict[int, tuple[str, asyncio.Future[Seen]]] = {}  # and whom
+        self.questions: Questions[Seen] = Questions()
 
     def here(self, question: int = 0) -> Seen:
         """What this node knows itself."""
@@ -92,9 +87,9 @@ class HolderQuery:
     def pointer(self) -> str:
         """Who has the token, or knows more."""
         pool = self.pool
-        if pool.members is None:
+        if pool.adapter.members is None:
             return towards(pool) or ""
-        node = pool.members.node
+        node = pool.adapter.members.node
         for number in (node.member.holding.holder, node.timers.holder()):
             if number not in (NIL, node.me) and number not in node.member.unreachable:
                 return pool.adapter.names.get(number, "")
@@ -103,9 +98,9 @@ class HolderQuery:
     def anybody(self) -> str:
         """Renewals tell members where the token is; without members, neighbours may know."""
         pool = self.pool
-        if pool.members is None:
+        if pool.adapter.members is None:
             return random.choice(sorted(pool.peers.near) or [""])
-        node = pool.members.node
+        node = pool.adapter.members.node
         others = [
             one
             for one in node.member.members
@@ -114,33 +109,16 @@ class HolderQuery:
         return pool.adapter.names.get(random.choice(others), "") if others else ""
 
     async def ask(self, node: str, within: float) -> Seen | None:
-        if len(self.asked) >= MOST_ASKED:
+        if len(self.questions.asked) >= MOST_ASKED:
             return None
-        pool, mesh = self.pool, self.pool.mesh
-        self.last += 1
-        question = self.last
-        future: asyncio.Future[Seen] = mesh.loop.create_future()
-        self.asked[question] = (node, future)
-        try:
-            mesh.router.send(node, Content(pool.name, pool.identity, LOOK, _encode(question)))
-            mesh.flush()
-            async with asyncio.timeout(within):
-                return await future
-        except TimeoutError:
-            return None
-        finally:
-            del self.asked[question]
+        with self.questions.ask(node) as (number, future):
+            self.pool.adapter.route(node, LOOK, number)
+            await asyncio.wait([future], timeout=within)
+            return future.result() if future.done() else None
 
     def receive(self, sender: str, kind: str, payload: bytes) -> None:
-        pool = self.pool
-        try:
-            if kind == LOOK:
-                answer = _encode(self.here(_question(payload)))
-                pool.mesh.router.send(sender, Content(pool.name, pool.identity, SEEN, answer))
-                return
-            seen = _seen(payload)
-        except UNREADABLE as error:
-            raise BadFrame(f"a {kind} with wrong fields: {error}") from None
-        asked, future = self.asked.get(seen.question, ("", None))
-        if asked == sender and future is not None and not future.done():
-            future.set_result(seen)
+        if kind == LOOK:
+            self.pool.adapter.route(sender, SEEN, self.here(read_question(payload)))
+        else:
+            seen = read_seen(payload)
+            self.questions.answered(sender, seen.question, seen)

@@ -37,17 +37,12 @@ if TYPE_CHECKING:
 WRITERS = ThreadPoolExecutor(8, "promises")
 """For all nodes of this process; a pool writes one thing at a time."""
 
-RETRY = 0.3
-"""Seconds until it is tried again what the disk did not take."""
-
-MOST_WAITING = 10_000
-"""Messages; what comes then is lost, as on a network."""
-
+RETRY = 0.3  # seconds until it is tried again what the disk did not take
+MOST_WAITING = 10_000  # messages; what comes then is lost, as on a network
 Waiting = deque[tuple[Effect, int]]
 """Effects, and the mesh's clock when they were asked for: a token's lease goes on running."""
 
-STALLED = 10.0
-"""Seconds: a change of epoch takes less."""
+STALLED = 10.0  # seconds: a change of epoch takes less
 
 
 class Disk:

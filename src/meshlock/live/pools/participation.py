@@ -26,14 +26,9 @@ from meshlock.live.pools.pool_configuration import PoolConfiguration, made, rese
 if TYPE_CHECKING:
     from meshlock.live.pools.pool import LocalPool
 
-PULL = "pull"
-"""Between nodes: have the token come to you, its holder wants to leave."""
-
-LEAVING = "leaving"
-"""Between nodes: whatever you have to hand over, do not give it to me."""
-
-FAREWELL = 3.0
-"""Seconds that a pool takes to hand over what others need when its node leaves."""
+PULL = "pull"  # between nodes: have the token come to you, its holder wants to leave
+LEAVING = "leaving"  # between nodes: whatever you have to hand over, do not give it to me
+FAREWELL = 3.0  # seconds that a pool takes to hand over what others need when its node leaves
 
 
 class Participation:

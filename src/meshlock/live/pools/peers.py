@@ -21,7 +21,14 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from meshlock.errors import Refused
-from meshlock.live.links.frames import UNREADABLE, BadFrame, Carry, Content, RoutedFrame
+from meshlock.live.links.frames import (
+    BadFrame,
+    Carry,
+    Content,
+    RoutedFrame,
+    encode,
+    reader,
+)
 from meshlock.live.links.session import OVERHEAD
 from meshlock.live.machine.limits import Count, EpochCount
 from meshlock.live.machine.logs import log_event
@@ -34,20 +41,13 @@ CONFIGURATION = "configuration"
 """A word between adapters; the kinds of the algorithms' messages are in capitals."""
 
 MOST_WITHDRAWN = 100
-MOST_NEWS = 200
-"""Over one link, about one pool."""
-
+MOST_NEWS = 200  # over one link, about one pool
 RECONSIDERS = 2
 """Leases after which a pool that is said to be over looks again whether its quorum lives."""
 
-FOLLOWS = 3
-"""Leases after which a peer that was told so is in our pool, or will not be."""
-
-A_SECOND = 1_000_000
-"""In units of leases; pools without any follow as well."""
-
-BETWEEN_LINES = 60.0
-"""Seconds between two lines of the log about the same conflict."""
+FOLLOWS = 3  # leases after which a peer that was told so is in our pool, or will not be
+A_SECOND = 1_000_000  # in units of leases; pools without any follow as well
+BETWEEN_LINES = 60.0  # seconds between two lines of the log about the same conflict
 
 
 class News(msgspec.Struct, array_like=True, frozen=True):
@@ -61,16 +61,14 @@ class News(msgspec.Struct, array_like=True, frozen=True):
     epoch: EpochCount = 0
 
 
-Told = tuple[int, bool, tuple[int, ...], int]
-"""The same in short."""
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(News).decode
+Told = tuple[int, bool, tuple[int, ...], int]  # the same in short
+read_news = reader(News, "an invalid configuration")
 
 
 class Peers:
     def __init__(self, pool: LocalPool) -> None:
         self.pool = pool
+        self.adapter = pool.adapter
         self.mesh = pool.mesh
         self.near: set[str] = set()  # peers in this pool, with a link
         self.leaving: set[str] = set()  # of these: who is about to
@@ -89,7 +87,7 @@ class Peers:
     # -- links -------------------------------------------------------------------------
 
     def up(self, peer: str) -> None:
-        if self.pool.configuration is not None:
+        if self.adapter.configuration is not None:
             self.inform(peer)
 
     def down(self, peer: str) -> None:
@@ -105,10 +103,15 @@ class Peers:
 
     def inform(self, peer: str) -> None:
         """Our configuration, and whether permits were ever granted under it as far as we know."""
-        assert self.pool.configuration is not None
-        members = self.pool.members
+        assert self.adapter.configuration is not None
+        members = self.adapter.members
         epoch = members.node.member.promised.counter if members is not None else 0
-        news = (self.pool.configuration, self.used(), tuple(self.withdrawn), self.strength())
+        news = (
+            self.adapter.configuration,
+            self.used(),
+            tuple(self.withdrawn),
+            self.strength(),
+        )
         self.say(peer, News(*news, epoch))
 
     def say(self, peer: str, news: News) -> None:
@@ -116,7 +119,7 @@ class Peers:
         short = (news.configuration.identity, news.used, news.withdrawn, news.members)
         if short not in told:
             told.add(short)
-            self.mesh.send(peer, Content(self.pool.name, 0, CONFIGURATION, _encode(news)))
+            self.mesh.send(peer, Content(self.pool.name, 0, CONFIGURATION, encode(news)))
 
     def inform_all(self) -> None:
         for peer in self.mesh.linked:
@@ -124,12 +127,12 @@ class Peers:
 
     def begin(self) -> None:
         """We have just learned it ourselves; what came before it can be read now."""
-        assert self.pool.configuration is not None
-        self.withdraw(self.pool.configuration.replaces)
+        assert self.adapter.configuration is not None
+        self.withdraw(self.adapter.configuration.replaces)
         self.inform_all()
         for sender, frame in self.taken():
             try:
-                self.pool.adapter.receive(sender, frame)
+                self.adapter.receive(sender, frame)
             except BadFrame as error:  # of whoever sent it, not of whoever told us
                 self.mesh.accuse(sender, error)
 
@@ -140,11 +143,11 @@ class Peers:
     def used(self) -> bool:
         """Has anybody had anything of our pool, as far as we know?"""
         pool = self.pool
-        if self.told_used or pool.measures.entries > 0:
+        if self.told_used or self.adapter.measures.entries > 0:
             return True
-        if pool.members is not None:
-            return pool.members.used()
-        return not pool.founding or bool(self.near or pool.clients)
+        if self.adapter.members is not None:
+            return self.adapter.members.used()
+        return not pool.founding or bool(self.near or self.adapter.clients)
 
     # -- messages ----------------------------------------------------------------------
 
@@ -171,21 +174,24 @@ class Peers:
         self.heard[peer] = self.heard.get(peer, 0) + 1
         if self.heard[peer] > MOST_NEWS:
             raise BadFrame(f"more notices about {pool.name!r} than allowed")
+        news = read_news(payload)
         try:
-            news = _decode(payload)
             refuse_incredible(news.configuration, pool.name)
             news.configuration.number(peer)
             over = (*news.withdrawn, *news.configuration.replaces)
-            if pool.identity in over and not self.gives_way(peer):
+            if self.adapter.identity in over and not self.gives_way(peer):
                 self.goes_on(peer, payload)
-                over = tuple([one for one in over if one != pool.identity])
+                over = tuple([one for one in over if one != self.adapter.identity])
             self.withdraw(over)
-            if pool.configuration is None or pool.configuration.identity in self.withdrawn:
+            if (
+                self.adapter.configuration is None
+                or self.adapter.configuration.identity in self.withdrawn
+            ):
                 self.follow(news)
-        except (*UNREADABLE, Refused) as error:
+        except Refused as error:
             raise BadFrame(f"an invalid configuration: {error}") from None
-        assert pool.configuration is not None
-        if news.configuration.identity == pool.configuration.identity:
+        assert self.adapter.configuration is not None
+        if news.configuration.identity == self.adapter.configuration.identity:
             self.shares(peer, news)
         elif news.configuration.identity not in self.withdrawn:
             self.meets(peer, news)
@@ -195,14 +201,14 @@ class Peers:
 
     def expect(self, peer: str, theirs: PoolConfiguration) -> None:
         """It is told that its pool is over. If that goes on, so does ours beside it."""
-        ours = self.pool.configuration
+        ours = self.adapter.configuration
         if ours is not None and peer not in self.replaced:
             self.replaced[peer] = theirs
             seconds = FOLLOWS * max(theirs.lease, ours.lease, A_SECOND) / 1e6
             self.mesh.failures.later(seconds, "pool", self.has_followed, peer, theirs)
 
     def has_followed(self, peer: str, theirs: PoolConfiguration) -> None:
-        ours = self.pool.configuration
+        ours = self.adapter.configuration
         if ours is not None and self.replaced.get(peer) is theirs:  # over the same link
             del self.replaced[peer]
             self.conflict(peer, ours, theirs)
@@ -210,7 +216,7 @@ class Peers:
 
     def gives_way(self, peer: str) -> bool:
         """May our pool be over because that peer says so?"""
-        members, core = self.pool.members, self.pool.core
+        members, core = self.adapter.members, self.adapter.core
         if not self.used():
             return True
         if members is not None:
@@ -220,7 +226,7 @@ class Peers:
 
     def goes_on(self, peer: str, payload: bytes) -> None:
         """It does not, but a lease from now it may have to."""
-        name, members = self.pool.name, self.pool.members
+        name, members = self.pool.name, self.adapter.members
         self.mesh.refusals.note(peer, f"it claims that the pool {name} has ended, but it has not")
         if members is not None and peer not in self.doubted:
             self.doubted.add(peer)
@@ -264,7 +270,7 @@ class Peers:
 
     def meets(self, peer: str, rival: News) -> None:
         """That peer speaks of another pool of this name."""
-        pool, ours, theirs = self.pool, self.pool.configuration, rival.configuration
+        pool, ours, theirs = self.pool, self.adapter.configuration, rival.configuration
         assert ours is not None
         used = self.used()
         if used and rival.used:
@@ -284,7 +290,7 @@ class Peers:
 
     def strength(self) -> int:
         """Of how many members our pool is, if it can go on."""
-        members = self.pool.members
+        members = self.adapter.members
         reached = members is not None and members.has_quorum(self.conflicts)
         return len(members.node.member.members) if members is not None and reached else 0
 
@@ -292,14 +298,14 @@ class Peers:
         """Two pools were both used. The one of more members that have a quorum goes on, at equal
         numbers the one with the lower identity; the other renews nothing, and its holders are told.
         But a quorum of several does not stop because a node says that it should."""
-        ours, theirs = self.pool.configuration, rival.configuration
+        ours, theirs = self.adapter.configuration, rival.configuration
         assert ours is not None
         if ours.by_name or theirs.by_name or not (ours.lease and theirs.lease):
             return
         self.rivals[peer] = rival
         if self.pool.goes_on():
-            if self.pool.members is not None:
-                self.pool.members.rise_above(rival.epoch)
+            if self.adapter.members is not None:
+                self.adapter.members.rise_above(rival.epoch)
         else:
             what = f"the pool that {theirs.founder} made goes on, this one stops"
             log_event(ERROR, "pool stopped", pool=self.pool.name, peer=peer, what=what)
@@ -307,7 +313,7 @@ class Peers:
 
     def is_weaker(self, rival: News) -> bool:
         """Than our pool."""
-        strength, identity = self.strength(), self.pool.identity
+        strength, identity = self.strength(), self.adapter.identity
         theirs = rival.members, -rival.configuration.identity
         return strength > 0 and theirs < (strength, -identity)
 
@@ -315,7 +321,7 @@ class Peers:
         self.conflicts.pop(peer, None)
         self.rivals.pop(peer, None)
         if not self.rivals:
-            self.pool.adapter.stopped = False
+            self.adapter.stopped = False
 
     def join(self, peer: str) -> None:
         """Give our pool up for the one of that peer."""
@@ -327,7 +333,7 @@ class Peers:
                 f"Neighbours in another one: {known}."
             )
         log_event(WARNING, "pool given up", pool=pool.name, founder=rival.configuration.founder)
-        self.withdraw((pool.identity,))
+        self.withdraw((self.adapter.identity,))
         self.follow(rival)
         self.shares(peer, rival)
 

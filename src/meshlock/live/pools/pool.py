@@ -12,22 +12,17 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any
 
-from meshlock.algorithms.actor import Actor, Algorithm
 from meshlock.errors import NodeClosed, NoSuchPool, NotInTime, Refused
 from meshlock.live.links.mesh import Mesh
 from meshlock.live.machine import clock, labels, limits
-from meshlock.live.pools.adapter import Adapter, Measures
+from meshlock.live.pools.adapter import Adapter
 from meshlock.live.pools.birth import Birth
 from meshlock.live.pools.change_requests import ChangeRequests
 from meshlock.live.pools.grants import Acquire, Grant, Source, Waiter
 from meshlock.live.pools.holder_query import PATIENCE, WITHIN, HolderQuery
-from meshlock.live.pools.members import Members
 from meshlock.live.pools.participation import Participation
 from meshlock.live.pools.peers import Peers
 from meshlock.live.pools.picture import ahead, picture
-from meshlock.live.pools.pool_configuration import (
-    PoolConfiguration,
-)
 from meshlock.live.pools.promises import Promises
 from meshlock.live.pools.recording import Recording
 from meshlock.live.pools.status import Picture
@@ -35,9 +30,7 @@ from meshlock.live.pools.urgency import Rises, urgency
 from meshlock.live.pools.views import View, Views
 
 MOST_WAITING = 100_000
-MOST_LISTED = 1000
-"""Of those that wait, the first, in a status; all are counted."""
-
+MOST_LISTED = 1000  # of those that wait, the first, in a status; all are counted
 BREATH = 16
 """So many permits are had at once, then the loop gets a turn: a client that asks again and
 again without waiting for anything else would receive nothing and starve all other nodes."""
@@ -47,8 +40,7 @@ LOST_AFTER = 10.0
 
 SILENT = "the holder of the token does not answer"
 
-PICTURED_FOR = 0.1
-"""Seconds in which one picture of the mesh is enough."""
+PICTURED_FOR = 0.1  # seconds in which one picture of the mesh is enough
 
 
 class TokenWatch:
@@ -131,36 +123,6 @@ class LocalPool(Source):
         self.pictured: asyncio.Future[dict[str, View]]
         self.pictured_at = -PICTURED_FOR
         self.closed = False
-
-    # -- what its adapter has ----------------------------------------------------------
-
-    @property
-    def core(self) -> Actor | None:
-        return self.adapter.core
-
-    @property
-    def members(self) -> Members | None:
-        return self.adapter.members
-
-    @property
-    def configuration(self) -> PoolConfiguration | None:
-        return self.adapter.configuration
-
-    @property
-    def algorithm(self) -> Algorithm | None:
-        return self.adapter.algorithm
-
-    @property
-    def clients(self) -> dict[int, Waiter]:
-        return self.adapter.clients
-
-    @property
-    def measures(self) -> Measures:
-        return self.adapter.measures
-
-    @property
-    def identity(self) -> int:
-        return self.adapter.identity
 
     # -- for clients -------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ import secrets
 import time
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -39,9 +39,7 @@ from meshlock.topology.graphs import Graph
 
 MOST_MEMBERS = int(limits.MEMBERS.most)
 
-DEFAULT, DEFAULT_WITH_MEMBERS = "jiang", "direct"
-"""What a pool runs unless somebody says otherwise."""
-
+DEFAULT, DEFAULT_WITH_MEMBERS = "jiang", "direct"  # what a pool runs unless somebody says otherwise
 LIVE = {"jiang": {"moves": "silent"}}
 """The options of an algorithm here, unless somebody says otherwise: on real links every message
 costs."""
@@ -53,9 +51,7 @@ DEFAULT_MEMBERS, PROMOTE_AFTER, REPLACE_AFTER = 5, 10.0, 30.0
 
 MOST_REPLACED = 100
 
-MOST_HASHED = 8 * MOST_NODES
-"""Names whose numbers are kept."""
-
+MOST_HASHED = 8 * MOST_NODES  # names whose numbers are kept
 ERA = 1_735_689_600
 """1 January 2025. Seconds since then number the epochs of a node that has no memory, and begin the
 fences of a pool."""
@@ -153,10 +149,29 @@ def founded(
         settled,
         permits,
         founder,
-        secrets.randbits(48),
+        new_identity(),
         () if entry.assumes.changing_links else tuple(everybody),
         tuple(pairs),
         fences=first_fence(),
+    )
+
+
+def leased(
+    pool: str,
+    permits: int,
+    algorithm: str | None,
+    options: dict[str, str],
+    lease: float,
+    names: tuple[str, ...],
+    founder: str = "",
+    **more: Any,
+) -> PoolConfiguration:
+    """Of a pool with recovery, or a sentence why it cannot be."""
+    entry, settled = chosen(algorithm, True, options)
+    refuse_permits(pool, entry, permits)
+    span = int(limits.lease(lease) * 1_000_000)
+    return PoolConfiguration(
+        pool, entry.name, settled, permits, founder, new_identity(), lease=span, names=names, **more
     )
 
 
@@ -170,31 +185,25 @@ def made_now(
     members: tuple[int, float, float],
     names: tuple[str, ...] = (),
 ) -> PoolConfiguration:
-    """Of a new pool with recovery, or a sentence why it cannot be. ``members``: how many at most,
-    and after how many seconds one is promoted, and replaced."""
-    entry, settled = chosen(algorithm, True, options)
-    refuse_too_many(pool, permits)
-    refuse_impossible(entry, permits=permits, want=1, complete=True, fifo=True, changing=False)
+    """Of a new pool with recovery. ``members``: how many at most, and after how many seconds one
+    is promoted, and replaced."""
     most, promote_after, replace_after = members
-    return PoolConfiguration(
-        pool,
-        entry.name,
-        settled,
-        permits,
-        founder,
-        secrets.randbits(48),
-        lease=int(limits.lease(lease) * 1_000_000),
+    return leased(
+        *(pool, permits, algorithm, options, lease, names, founder),
         most_members=limits.whole(limits.MEMBERS, most, "most_members"),
         promote_after=int(limits.real(limits.STAY, promote_after, "promote_after") * 1_000_000),
         replace_after=int(limits.real(limits.STAY, replace_after, "replace_after") * 1_000_000),
         fences=first_fence() % 2**FENCE_BITS,  # its epochs count the seconds
-        names=names,
     )
+
+
+def new_identity() -> int:
+    return secrets.randbits(48)
 
 
 def under_another_identity(configuration: PoolConfiguration) -> PoolConfiguration:
     """What was not made, and may not be any more, to be made all the same."""
-    return msgspec.structs.replace(configuration, identity=secrets.randbits(48))
+    return msgspec.structs.replace(configuration, identity=new_identity())
 
 
 def reset(
@@ -218,7 +227,7 @@ def reset(
         before,
         permits=permits,
         founder=me,
-        identity=secrets.randbits(48),
+        identity=new_identity(),
         members=(),
         replaces=replaced,
         names=names,
@@ -238,23 +247,24 @@ def agreed(
     """What every member of a pool is given, or a sentence why it cannot be.
 
     Members come and go later, so they are no part of the pool's identity."""
-    entry, settled = chosen(algorithm, True, options)
     if permits is None:
         raise Refused(f"The pool {pool} has no number of permits: set permits at its members.")
-    refuse_too_many(pool, permits)
-    refuse_impossible(entry, permits=permits, want=1, complete=True, fifo=True, changing=False)
     everybody = tuple(sorted({limits.name(member, "node") for member in members}))
     if len(everybody) > MOST_MEMBERS:
         raise Refused(
             f"More than {MOST_MEMBERS} members: name fewer. Other nodes can use the "
             "pool all the same."
         )
-    microseconds = int(limits.lease(lease) * 1_000_000)
-    text = f"{pool} {permits} {microseconds} {entry.name} {sorted(settled.items())} {names}"
+    made = leased(pool, permits, algorithm, options, lease, names, members=everybody)
+    text = f"{pool} {permits} {made.lease} {made.algorithm} {sorted(made.options.items())} {names}"
     identity = int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
-    return PoolConfiguration(
-        pool, entry.name, settled, permits, "", identity, everybody, (), microseconds, names=names
-    )
+    return msgspec.structs.replace(made, identity=identity)
+
+
+def refuse_permits(pool: str, algorithm: Algorithm, permits: int) -> None:
+    """Can a pool with recovery have so many?"""
+    refuse_too_many(pool, permits)
+    refuse_impossible(algorithm, permits=permits, want=1, complete=True, fifo=True, changing=False)
 
 
 def refuse_too_many(pool: str, permits: int) -> None:

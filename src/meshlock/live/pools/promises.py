@@ -25,8 +25,7 @@ from meshlock.live.pools.pool_configuration import PoolConfiguration
 
 Kind = TypeVar("Kind")
 
-HEAD = b"meshlock-state 1 "
-"""And the checksum. Files of 0.2.0 have no such line."""
+HEAD = b"meshlock-state 1 "  # and the checksum. Files of 0.2.0 have no such line
 
 
 class Promised(msgspec.Struct):

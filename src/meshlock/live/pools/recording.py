@@ -34,14 +34,9 @@ if TYPE_CHECKING:
     from meshlock.live.pools.adapter import Adapter
     from meshlock.live.pools.members import Members
 
-SLACK = 10
-"""The part of a lease by which renewals may be told late."""
-
-CLIENTS = ("request", "leave", "give-back", "withdraw", "priority")
-"""What a client does."""
-
-ENDS = ("leave", "withdraw", "lease-lost")
-"""After these a client is inside no more."""
+SLACK = 10  # the part of a lease by which renewals may be told late
+CLIENTS = ("request", "leave", "give-back", "withdraw", "priority")  # what a client does
+ENDS = ("leave", "withdraw", "lease-lost")  # after these a client is inside no more
 
 
 class FirstLine(msgspec.Struct):

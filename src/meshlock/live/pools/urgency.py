@@ -27,12 +27,8 @@ if TYPE_CHECKING:
     from meshlock.live.pools.grants import Waiter
     from meshlock.live.pools.pool import LocalPool
 
-LEVELS = 99
-"""Of closeness; 0 is that of a request without a deadline."""
-
-HALVING = 5
-"""Levels that a deadline rises by while half of the time that is left passes."""
-
+LEVELS = 99  # of closeness; 0 is that of a request without a deadline
+HALVING = 5  # levels that a deadline rises by while half of the time that is left passes
 SHORTEST = 0.1
 """Seconds: deadlines that are closer than that, or have passed, are on the highest level."""
 

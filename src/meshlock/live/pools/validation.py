@@ -74,29 +74,19 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 Proof = bytes
 
-SIZE = 16
-"""Bytes of a proof."""
-
+SIZE = 16  # bytes of a proof
 NUMBERS = struct.Struct("!QQQ")
 
 NONE_YET = "-"
 
-DIGITS = 16
-"""Of a number in a note."""
-VALUE = 32
-"""Digits of the value in a commitment."""
-
-SUGGESTS_AGAIN = 4
-"""Leases, until somebody who is no member may ask for one more epoch."""
-
-MOST_HOPS = 2**28
-"""Of one epoch, which makes fewer grants."""
-
+DIGITS = 16  # of a number in a note
+VALUE = 32  # digits of the value in a commitment
+SUGGESTS_AGAIN = 4  # leases, until somebody who is no member may ask for one more epoch
+MOST_HOPS = 2**28  # of one epoch, which makes fewer grants
 COUNTED = 2 * MOST_GRANTS
 """Grants of one epoch, with those that stand in for what was kept from the one before."""
 
-MOST_NUMBER = 2**52
-"""Of a request; whoever comes late begins above."""
+MOST_NUMBER = 2**52  # of a request; whoever comes late begins above
 
 
 class Validation:

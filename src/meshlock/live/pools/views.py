@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,42 +22,29 @@ from msgspec.structs import replace
 
 from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.records import fence_number
-from meshlock.live.links.frames import UNREADABLE, Carry, Content, RoutedFrame
+from meshlock.live.links.frames import BadFrame, Carry, Content, RoutedFrame, encode, reader
 from meshlock.live.machine.limits import MOST_NAMED, MOST_NODES, Count, Free, Name, Priority, Share
+from meshlock.live.pools.questions import Questions
 
 if TYPE_CHECKING:
     from meshlock.live.links.mesh import Mesh
     from meshlock.live.pools.pool import LocalPool
 
-VIEWS = ""
-"""In the place of a pool's name: for the node itself."""
-
+VIEWS = ""  # in the place of a pool's name: for the node itself
 ASK, VIEW = "ask", "view"
 
-EVERY = 1.0
-"""Seconds between two rounds of questions, for up to :data:`AT_ONCE` nodes."""
-
+EVERY = 1.0  # seconds between two rounds of questions, for up to AT_ONCE nodes
 AT_ONCE = 64
-WATCHED_FOR = 3.0
-"""Seconds after which nobody looks any more, unless he has looked again."""
-
+WATCHED_FOR = 3.0  # seconds after which nobody looks any more, unless he has looked again
 MOST_WATCHED = 8
 MOST_ROUNDS = 32
 ANSWERS_EVERY = 0.1
 """Seconds: whoever asks more often about a pool in the long run is not answered every time."""
 
-AT_A_STRETCH = 10
-"""Questions that are answered although they come faster."""
-
-COLLECTED_WITHIN = 0.25
-"""Seconds until whoever has not answered is left out."""
-
-MOST_BYTES = 16 * 1024
-"""No view is longer."""
-
-MOST_TOLD = 20
-"""Grants, and waiting clients, that one answer names; the rest are counted."""
-
+AT_A_STRETCH = 10  # questions that are answered although they come faster
+COLLECTED_WITHIN = 0.25  # seconds until whoever has not answered is left out
+MOST_BYTES = 16 * 1024  # no view is longer
+MOST_TOLD = 20  # grants, and waiting clients, that one answer names; the rest are counted
 Sentence = Annotated[str, msgspec.Meta(max_length=400)]
 Word = Annotated[str, msgspec.Meta(max_length=100)]
 
@@ -146,19 +134,18 @@ Question = tuple[Count, Name]
 Answer = tuple[Count, Name, Annotated[bytes, msgspec.Meta(max_length=MOST_BYTES)]]
 """Each names its round and its pool."""
 
-_encode = msgspec.msgpack.Encoder().encode
-_view = msgspec.msgpack.Decoder(View).decode
-_question = msgspec.msgpack.Decoder(Question).decode
-_answer = msgspec.msgpack.Decoder(Answer).decode
+read_view = reader(View, "a view")
+read_question = reader(Question, "a question")
+read_answer = reader(Answer, "an answer")
 
 
 def towards(pool: LocalPool) -> str | None:
     """The neighbour through which the token is reached, as far as this node knows."""
-    core = pool.core
+    core = pool.adapter.core
     if core is None or core.tokens():
         return None
-    if pool.members is not None:
-        holder = pool.adapter.names.get(pool.members.node.timers.holder())
+    if pool.adapter.members is not None:
+        holder = pool.adapter.names.get(pool.adapter.members.node.timers.holder())
         return pool.mesh.link_map.route(holder) if holder is not None else None
     return pool.adapter.names.get(core.towards())
 
@@ -172,55 +159,39 @@ def brief(pool: LocalPool | None) -> View:
         return View(False, str(said["why"])[:400])
     holding = sorted(said["holding"], key=lambda held: -held["priority"])
     waiting = sorted(said["waiting"], key=shown_place)
-    kinds = pool.algorithm.kinds if pool.algorithm is not None else ()
+    kinds = pool.adapter.algorithm.kinds if pool.adapter.algorithm is not None else ()
     tokens = [kind.kind for kind in kinds if kind.tokens is not Message.tokens]
-    unreachable = said.get("unreachable") or ()
     return View(
-        True,
-        str(said.get("why") or "")[:400],
-        said["algorithm"],
-        said["permits"],
-        said["founder"],
-        said["token_here"],
-        towards(pool),
-        said["free_here"],
-        sum(held["want"] for held in holding),
-        said["queued"],
-        [
-            Held(
-                *(held["want"], held["priority"], text(held["fence"]), held["lease"]),
-                *(list(held["slots"]), held["label"], held["seconds"], held["client"]),
-                held["met"],
-            )
-            for held in holding[:MOST_TOLD]
-        ],
-        [
-            Waits(
-                *(one["want"], one["priority"], one["seconds"], one["client"]),
-                *(one["label"], one["deadline"]),
-            )
-            for one in waiting[:MOST_TOLD]
-        ],
-        said["entries"],
-        pool.measures.waited,
-        sum(said["sent"].values()),
-        sum(said["sent"].get(kind, 0) for kind in tokens),
-        str(said["conflict"])[:400],
-        text(said.get("epoch")) or "",
-        [str(name)[:100] for name in unreachable][:MOST_TOLD]
-        if isinstance(unreachable, list | tuple)
-        else [],
-        len(said.get("members", ())),
-        said.get("members_reachable", 0) - len(said.get("members_without_vote", ())),
-        said.get("quorum", 0),
-        pool.token_watch.unseen_here(),
-        pool.me,
-        ledger_of(pool),
+        known=True,
+        why=str(said.get("why") or "")[:400],
+        algorithm=said["algorithm"],
+        permits=said["permits"],
+        founder=said["founder"],
+        token_here=said["token_here"],
+        towards=towards(pool),
+        free_here=said["free_here"],
+        held=sum(held["want"] for held in holding),
+        waits=said["queued"],
+        holding=[Held(**{**one, "fence": text(one["fence"])}) for one in holding[:MOST_TOLD]],
+        waiting=[Waits(**one) for one in waiting[:MOST_TOLD]],
+        entries=said["entries"],
+        waited=pool.adapter.measures.waited,
+        sent=sum(said["sent"].values()),
+        moved=sum(said["sent"].get(kind, 0) for kind in tokens),
+        conflict=str(said["conflict"])[:400],
+        epoch=text(said.get("epoch")) or "",
+        unreachable=[name[:100] for name in said.get("unreachable", ())][:MOST_TOLD],
+        members=len(said.get("members", ())),
+        reachable=said.get("members_reachable", 0) - len(said.get("members_without_vote", ())),
+        quorum=said.get("quorum", 0),
+        unseen=pool.token_watch.unseen_here(),
+        name=pool.me,
+        ledger=ledger_of(pool),
     )
 
 
 def place(priority: int, deadline: float | None, seconds: float) -> tuple[float, float, float]:
-    """The highest priority first, of these the earliest deadline, of these who has waited most."""
+    """The highest priority first, of these the earliest deadline, of these the longest wait."""
     return -priority, inf if deadline is None else deadline, -seconds
 
 
@@ -239,48 +210,48 @@ def read(note: str) -> tuple[int, float, str]:
 
 def ledger_of(pool: LocalPool) -> Ledger | None:
     """That of the token here, or of one that left and has not arrived as far as we know."""
-    if pool.members is None:
+    if pool.adapter.members is None:
         return None
-    node = pool.members.node
-    state = (
-        node.member.holding.unaccepted.state if node.member.holding.unaccepted is not None else None
-    )
-    if node.member.holding.token is not None:
-        if not node.member.usable():
+    member = pool.adapter.members.node.member
+    holding = member.holding
+    state = holding.unaccepted.state if holding.unaccepted is not None else None
+    if holding.token is not None:
+        if not member.usable():
             return None  # others may have granted its permits since its lease ended
-        state = node.member.holding.token.state()
-    if state is None or state.epoch != node.member.promised:
+        state = holding.token.state()
+    if state is None or state.epoch != member.promised:
         return None
-    now, first = time.time(), pool.configuration.fences if pool.configuration else 0
-    found: list[Out] = []
+    now, first = time.time(), pool.adapter.configuration.fences if pool.adapter.configuration else 0
+    entries: list[Out] = []
     for entry in state.ledger[:MOST_TOLD]:
         client, granted, label = read(entry.label)
-        fence, slots = (
-            str(fence_number(entry.fence) + first),
-            list(pool.adapter.slot_names(entry.slots)),
+        entries.append(
+            Out(
+                node=pool.adapter.names.get(entry.node, "?"),
+                want=entry.permits,
+                fence=str(fence_number(entry.fence) + first),
+                slots=list(pool.adapter.slot_names(entry.slots)),
+                client=client,
+                seconds=max(0.0, now - granted) if granted else 0.0,  # 0: no client waited for it
+                label=label,
+                lapsing=entry.lapsing,
+            )
         )
-        node_name = pool.adapter.names.get(entry.node, "?")
-        since = max(0.0, now - granted) if granted else 0.0  # else nobody waited for it any more
-        out = Out(node_name, entry.permits, fence, slots, client, since, label)
-        out.lapsing = entry.lapsing
-        found.append(out)
-    out_of_it = sum([entry.permits for entry in state.ledger])
-    return Ledger((state.epoch.counter, state.hop), state.free, out_of_it, found)
+    out = sum([entry.permits for entry in state.ledger])
+    return Ledger((state.epoch.counter, state.hop), state.free, out, entries)
 
 
 def unseen(views: Views, pool: LocalPool) -> float | None:
-    """For how many seconds nobody whom this node reaches has had the token; None if somebody has
-    not known yet."""
-    link_map, heard = pool.mesh.link_map, views.watch(pool.name)
-    found = [pool.token_watch.unseen_here()]
-    for name in link_map.links:
-        if name != link_map.me and link_map.reaches(name):
-            if name not in heard:
-                return None
-            age, view = heard[name]
-            if view.known:
-                found.append(view.unseen + age)
-    return min(found)
+    """Seconds for which no node within reach has had the token; None if one has not answered."""
+    heard = views.watch(pool.name)
+    seconds = [pool.token_watch.unseen_here()]
+    for name in views.others():
+        if name not in heard:
+            return None
+        age, view = heard[name]
+        if view.known:
+            seconds.append(view.unseen + age)
+    return min(seconds)
 
 
 def text(value: Any) -> str | None:
@@ -289,27 +260,11 @@ def text(value: Any) -> str | None:
 
 def packed(view: View) -> bytes:
     """If it is too long to send, it counts only."""
-    data = _encode(view)
+    data = encode(view)
     if len(data) <= MOST_BYTES:
         return data
     ledger = None if view.ledger is None else replace(view.ledger, entries=[])
-    return _encode(replace(view, holding=[], waiting=[], ledger=ledger))
-
-
-class Collection:
-    def __init__(
-        self, views: dict[str, View], missing: set[str], all_here: asyncio.Future[None]
-    ) -> None:
-        self.views = views
-        self.missing = missing
-        self.all_here = all_here
-
-    def add(self, node: str, view: View) -> None:
-        if node in self.missing:
-            self.missing.discard(node)
-            self.views[node] = view
-            if not self.missing and not self.all_here.done():
-                self.all_here.set_result(None)
+    return encode(replace(view, holding=[], waiting=[], ledger=ledger))
 
 
 class Views:
@@ -319,8 +274,7 @@ class Views:
         self.watched: dict[str, float] = {}  # pool: until when
         self.heard: dict[str, dict[str, tuple[float, View]]] = {}  # pool, node: asked when
         self.rounds: dict[int, tuple[str, float]] = {}  # question: pool, when
-        self.collections: dict[int, Collection] = {}  # question: what came of it so far
-        self.last = 0
+        self.questions: Questions[View] = Questions()  # to one node each
         self.answered: dict[tuple[str, str], float] = {}  # who asked about what: when
         self.asking: asyncio.TimerHandle | None = None
         mesh.receivers[VIEWS] = self
@@ -338,7 +292,7 @@ class Views:
         return {node: (now - asked, view) for node, (asked, view) in heard.items()}
 
     def ask(self) -> None:
-        """Ask all, and again after a while if somebody still looks; whatever fails meanwhile."""
+        """Ask all nodes, and again after a while if somebody still looks, whatever fails."""
         self.asking = None
         try:
             self.ask_all()
@@ -356,11 +310,10 @@ class Views:
             return
         nodes = self.others()
         for pool in self.watched:
-            self.last += 1
-            self.rounds[self.last] = (pool, now)
-            question = Content(VIEWS, 0, ASK, _encode((self.last, pool)))
+            self.questions.last += 1
+            self.rounds[self.questions.last] = (pool, now)
             for name in nodes:
-                self.mesh.router.send(name, question)
+                self.say(name, ASK, (self.questions.last, pool))
         self.mesh.flush()
         while len(self.rounds) > MOST_ROUNDS:
             del self.rounds[next(iter(self.rounds))]
@@ -369,27 +322,21 @@ class Views:
         link_map = self.mesh.link_map
         return [name for name in link_map.links if name != link_map.me and link_map.reaches(name)]
 
+    def say(self, node: str, kind: str, message: Question | Answer) -> None:
+        self.mesh.router.send(node, Content(VIEWS, 0, kind, encode(message)))
+
     async def collect(self, pool: str) -> dict[str, View]:
         """What all nodes that can be reached say of this pool now."""
         views = {self.mesh.name: brief(self.pools.get(pool))}
-        self.last += 1
-        question = self.last
-        collection = Collection(views, set(self.others()), self.mesh.loop.create_future())
-        if not collection.missing:
-            return views
-        self.collections[question] = collection
-        try:
-            content = Content(VIEWS, 0, ASK, _encode((question, pool)))
-            for name in collection.missing:
-                self.mesh.router.send(name, content)
+        with ExitStack() as open_questions:
+            asked: dict[str, asyncio.Future[View]] = {}
+            for name in self.others():
+                number, asked[name] = open_questions.enter_context(self.questions.ask(name))
+                self.say(name, ASK, (number, pool))
             self.mesh.flush()
-            async with asyncio.timeout(COLLECTED_WITHIN):
-                await collection.all_here
-        except TimeoutError:
-            pass
-        finally:
-            del self.collections[question]
-        return views
+            if asked:
+                await asyncio.wait(asked.values(), timeout=COLLECTED_WITHIN)
+            return views | {name: one.result() for name, one in asked.items() if one.done()}
 
     def pause(self) -> float:
         """Seconds until all are asked again: the more there are, the less often."""
@@ -400,10 +347,10 @@ class Views:
     def receive(self, sender: str, frame: Carry | RoutedFrame) -> None:
         try:
             if frame.kind == ASK:
-                self.answer(sender, *_question(frame.payload))
+                self.answer(sender, *read_question(frame.payload))
             elif frame.kind == VIEW:
-                self.learn(sender, *_answer(frame.payload))
-        except UNREADABLE as error:
+                self.learn(sender, *read_answer(frame.payload))
+        except BadFrame as error:
             self.mesh.refusals.note(sender, f"it sent an invalid view: {error}")
 
     def answer(self, asker: str, question: int, pool: str) -> None:
@@ -414,13 +361,11 @@ class Views:
         if len(self.answered) >= MOST_NODES:
             self.answered.clear()
         self.answered[who] = due + ANSWERS_EVERY
-        view = packed(brief(self.pools.get(pool)))
-        self.mesh.router.send(asker, Content(VIEWS, 0, VIEW, _encode((question, pool, view))))
+        self.say(asker, VIEW, (question, pool, packed(brief(self.pools.get(pool)))))
 
     def learn(self, node: str, question: int, pool: str, view: bytes) -> None:
-        collection = self.collections.get(question)
-        if collection is not None:
-            collection.add(node, replace(_view(view), name=node))
+        if question in self.questions.asked:
+            self.questions.answered(node, question, replace(read_view(view), name=node))
             return
         asked_about, asked = self.rounds.get(question, ("", 0.0))
         if asked_about != pool or pool not in self.watched:
@@ -429,7 +374,7 @@ class Views:
             return
         heard = self.heard.setdefault(pool, {})
         if node not in heard or heard[node][0] <= asked:  # not overtaken by a later answer
-            heard[node] = (asked, replace(_view(view), name=node))
+            heard[node] = (asked, replace(read_view(view), name=node))
 
     def close(self) -> None:
         if self.asking is not None:
