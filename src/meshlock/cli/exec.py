@@ -80,9 +80,9 @@ def execute(
     from meshlock.live.pools.grants import moment
 
     limits.name(pool)
-    wanted = (limits.want(want, "--want"), limits.priority(priority, "--priority"))
+    wanted = (limits.WANT.whole(want, "--want"), limits.PRIORITY.whole(priority, "--priority"))
     limits.timeout(timeout, "--timeout")
-    due = moment(None if deadline is None else limits.deadline(deadline, "--deadline"))
+    due = moment(None if deadline is None else limits.DEADLINE.real(deadline, "--deadline"))
     known_as = labels.of_command(list(command)) if label is None else label
     if slots_to is not None and not slots_to.isidentifier():
         raise Refused(

@@ -190,7 +190,7 @@ def set_(
             f"--permits takes a number, not {limits.shown(permits)}: use --slots for names."
         )
     else:
-        wanted = limits.permits(int(permits[: limits.SHOWN]), "--permits")
+        wanted = limits.PERMITS.whole(int(permits[: limits.SHOWN]), "--permits")
     body = {"permits": wanted, "timeout": timeout}
     there = ask(connected(socket), name, "permits", body)["permits"]
     report(json, {"pool": name, "permits": there}, f"{name}: {there} permits")

@@ -345,7 +345,7 @@ class AgentPool(Source):
 
     def change_priority(self, request: Acquire, priority: int) -> None:
         """Tell the agent, if it knows of the request; one task for all changes of one request."""
-        request.set_urgency(limits.priority(priority), request.due)
+        request.set_urgency(limits.PRIORITY.whole(priority), request.due)
         if request in self.waiting and request not in self.changing:
             self.changing.add(request)
             self.wires.begin(self.send_priority(request))
@@ -369,7 +369,7 @@ class AgentPool(Source):
         if request.over:
             return False
         before = request.priority, request.due
-        priority = request.priority if priority is None else limits.priority(priority)
+        priority = request.priority if priority is None else limits.PRIORITY.whole(priority)
         due = request.due if deadline is None else deadline
         request.set_urgency(priority, due)
         while name := self.waiting.get(request):

@@ -146,7 +146,7 @@ def real_number(timeout: float) -> float:
         return timeout
     from meshlock.live.machine import limits
 
-    return limits.real(limits.TIMEOUT, timeout, "timeout")
+    return limits.TIMEOUT.real(timeout)
 
 
 class AgentSource(Source):

@@ -120,8 +120,8 @@ class Node:
         self.trace_limit = trace_limit
         self.member = member
         self.create = create
-        self.min_links = limits.whole(limits.MIN_LINKS, min_links, "min-links")
-        self.most_pools = limits.whole(limits.POOLS, most_pools, "most-pools")
+        self.min_links = limits.MIN_LINKS.whole(min_links)
+        self.most_pools = limits.POOLS.whole(most_pools, "most-pools")
         self.advertise = advertise if advertise is None else advertised(advertise)
         self.zenoh = zenoh
         self.clock_rate = clock_rate
@@ -138,10 +138,10 @@ class Node:
         if state is not None:
             self.promises = Promises(default_folder(self.name) if state == AUTO else Path(state))
         self.discovering = False  # may peers be found that nobody has named?
-        limits.real(limits.HEARTBEAT, heartbeat, "heartbeat")
-        limits.real(limits.DEAD, dead, "dead")
-        limits.real(limits.CLOCK_RATE, clock_rate, "clock-rate")
-        limits.whole(limits.TRACE_LIMIT, trace_limit, "trace-limit")
+        limits.HEARTBEAT.real(heartbeat)
+        limits.DEAD.real(dead)
+        limits.CLOCK_RATE.real(clock_rate)
+        limits.TRACE_LIMIT.whole(trace_limit)
         if heartbeat >= dead:
             raise Refused("heartbeat must be less than dead: lower heartbeat or raise dead.")
         for address in self.peers:

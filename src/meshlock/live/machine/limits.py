@@ -35,6 +35,7 @@ SHOWN = 40  # characters of a wrong value that are shown
 
 
 class Range(NamedTuple):
+    name: str
     least: int | float
     most: int | float
     meaning: str
@@ -48,90 +49,110 @@ class Range(NamedTuple):
     def __str__(self) -> str:
         return f"{written(self.least)} to {written(self.most)}{self.unit}"
 
+    def whole(self, value: object, field: str = "") -> int:
+        """The value as a plain integer; ``field`` is what the user called it."""
+        if type(value) is int and self.least <= value <= self.most:
+            return value
+        field = field or self.name
+        try:
+            if isinstance(value, bool):
+                raise TypeError
+            number = int(index(value))  # type: ignore[arg-type]
+        except TypeError:
+            raise Refused(
+                f"{field} must be a whole number, not {shown(value)}: use {self}."
+            ) from None
+        if not self.least <= number <= self.most:
+            raise Refused(f"{field} {shown(number)} is out of range: use {self}.")
+        return number
+
+    def real(self, value: object, field: str = "") -> float:
+        field = field or self.name
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise Refused(f"{field} must be a number, not {shown(value)}: use {self}.")
+        try:
+            number = float(value)
+        except OverflowError:
+            number = inf
+        if not self.least <= number <= self.most:  # so that "not a number" is refused, too
+            raise Refused(f"{field} {shown(value)} is out of range: use {self}.")
+        return number
+
 
 # -- what people say --------------------------------------------------------------------------
 
-PRIORITY = Range(-(2**31), 2**31 - 1, "priority of a request")
-WANT = Range(1, 100_000, "permits that a request asks for")
-PERMITS = Range(1, 100_000, "permits of a pool")
-LEASED_PERMITS = Range(1, 1000, "permits of a pool with members: its ledger must fit into a frame")
-PATIENCE = Range(1, 1_000_000, "grants that count as one step of priority")
-DEADLINE = Range(0.0, 31_536_000.0, "when a request should be granted, from now", " s")
-TIMEOUT = Range(0.0, 1e9, "how long a request waits", " s")
-TTL = Range(0.001, 1e9, "how long a grant over HTTP lasts unless it is renewed", " s")
-LEASE = Range(0.3, 86_400.0, "how long permits are held unless they are renewed", " s")
-HEARTBEAT = Range(0.001, 3600.0, "seconds without a message after which a heartbeat is sent", " s")
-DEAD = Range(0.001, 3600.0, "seconds without a message after which a link has failed", " s")
-CLOCK_RATE = Range(0.01, 100.0, "how fast the clock of leases runs, for tests")
-CUT = Range(1.0, 600.0, "how long the page cuts a link", " s")
-MEMBERS = Range(1, 101, "how many members a pool with leases has")
-WAIT = Range(0.0, 60.0, "how long an answer over HTTP waits for a change", " s")
-STAY = Range(
-    0.1, 1e9, "after how long a node becomes a member, or an unreachable member is replaced", " s"
+PRIORITY = Range("priority", -(2**31), 2**31 - 1, "priority of a request")
+WANT = Range("want", 1, 100_000, "permits that a request asks for")
+PERMITS = Range("permits", 1, 100_000, "permits of a pool")
+LEASED_PERMITS = Range(
+    "permits (with members)",
+    1,
+    1000,
+    "permits of a pool with members: its ledger must fit into a frame",
 )
-POOLS = Range(1, 100_000, "pools of the programs of a node, and as many of its peers")
-BODY = Range(0, 65_536, "length of the body of an HTTP request", " bytes")
-MIN_LINKS = Range(0, 16, "how many links a node has at least, if others can be reached")
-TRACE_LIMIT = Range(100_000, 10**12, "length of the trace of a pool at a node", " bytes")
-NAME_LENGTH = Range(1, LONGEST_NAME, "the name of a node or a pool", " characters")
+PATIENCE = Range("patience", 1, 1_000_000, "grants that count as one step of priority")
+DEADLINE = Range("deadline", 0.0, 31_536_000.0, "when a request should be granted, from now", " s")
+TIMEOUT = Range("timeout", 0.0, 1e9, "how long a request waits", " s")
+TTL = Range("ttl", 0.001, 1e9, "how long a grant over HTTP lasts unless it is renewed", " s")
+LEASE = Range("lease", 0.3, 86_400.0, "how long permits are held unless they are renewed", " s")
+HEARTBEAT = Range(
+    "heartbeat", 0.001, 3600.0, "seconds without a message after which a heartbeat is sent", " s"
+)
+DEAD = Range("dead", 0.001, 3600.0, "seconds without a message after which a link has failed", " s")
+CLOCK_RATE = Range("clock-rate", 0.01, 100.0, "how fast the clock of leases runs, for tests")
+CUT = Range("seconds (of a cut)", 1.0, 600.0, "how long the page cuts a link", " s")
+MEMBERS = Range("members", 1, 101, "how many members a pool with leases has")
+WAIT = Range("wait", 0.0, 60.0, "how long an answer over HTTP waits for a change", " s")
+STAY = Range(
+    "promote-after, replace-after",
+    0.1,
+    1e9,
+    "after how long a node becomes a member, or an unreachable member is replaced",
+    " s",
+)
+POOLS = Range("pools", 1, 100_000, "pools of the programs of a node, and as many of its peers")
+BODY = Range("body (over HTTP)", 0, 65_536, "length of the body of an HTTP request", " bytes")
+MIN_LINKS = Range(
+    "min-links", 0, 16, "how many links a node has at least, if others can be reached"
+)
+TRACE_LIMIT = Range(
+    "trace-limit", 100_000, 10**12, "length of the trace of a pool at a node", " bytes"
+)
+NAME_LENGTH = Range("name", 1, LONGEST_NAME, "the name of a node or a pool", " characters")
 
 # -- what nodes say ---------------------------------------------------------------------------
 
-COUNT = Range(0, 2**53 - 1, "what is counted: messages, grants, hops, fences, boots")
-EPOCH = Range(0, 2 ** (53 - FENCE_BITS) - 1, "an epoch: with its grants it makes a fence")
+COUNT = Range("count", 0, 2**53 - 1, "what is counted: messages, grants, hops, fences, boots")
+EPOCH = Range("epoch", 0, 2 ** (53 - FENCE_BITS) - 1, "an epoch: with its grants it makes a fence")
 EPOCH_AHEAD = Range(
-    0, 2**20, "how far an epoch may be ahead of the seconds that the wall clock counts for it"
+    "epoch ahead",
+    0,
+    2**20,
+    "how far an epoch may be ahead of the seconds that the wall clock counts for it",
 )
-EPOCH_GRANTS = Range(0, 2**FENCE_BITS - 1, "grants in one epoch")
-HOP = Range(-2, 2**53 - 1, "a hop of a token; below 0 there is none")
-HEIGHT = Range(-(2**53), 2**53 - 1, "how high a node is, where nodes have heights")
-URGENCY = Range(-(2**53), 2**53 - 1, "priority in grants, with what a deadline counts")
-RANK = Range(-(2**62), 2**62, "the place of a request: priority times patience, less grants")
-SHARE = Range(0, 100_000, "permits, or none")
-FREE = Range(-100_000, 100_000, "permits that are free; below 0 so many too many are in use")
-NODE = Range(-1, 2**63 - 1, "a node: 63 bits of its name's hash, or none")
-GENERATION = Range(0, 2**30, "how often a link has come up")
-CLOCK = Range(-(2**62), 2**62, "a clock, or a time under way, in ns or µs")
-SPAN = Range(0, 2**62, "a time that has passed, in ns")
+EPOCH_GRANTS = Range("grants of an epoch", 0, 2**FENCE_BITS - 1, "grants in one epoch")
+HOP = Range("hop", -2, 2**53 - 1, "a hop of a token; below 0 there is none")
+HEIGHT = Range("height", -(2**53), 2**53 - 1, "how high a node is, where nodes have heights")
+URGENCY = Range("urgency", -(2**53), 2**53 - 1, "priority in grants, with what a deadline counts")
+RANK = Range(
+    "rank", -(2**62), 2**62, "the place of a request: priority times patience, less grants"
+)
+SHARE = Range("permits in a message", 0, 100_000, "permits, or none")
+FREE = Range(
+    "free permits of a token",
+    -100_000,
+    100_000,
+    "permits that are free; below 0 so many too many are in use",
+)
+NODE = Range("node", -1, 2**63 - 1, "a node: 63 bits of its name's hash, or none")
+GENERATION = Range("generation", 0, 2**30, "how often a link has come up")
+CLOCK = Range("clock", -(2**62), 2**62, "a clock, or a time under way, in ns or µs")
+SPAN = Range("time under way", 0, 2**62, "a time that has passed, in ns")
 
 DECLARED: dict[str, Range] = {
-    "priority": PRIORITY,
-    "want": WANT,
-    "permits": PERMITS,
-    "permits (with members)": LEASED_PERMITS,
-    "patience": PATIENCE,
-    "deadline": DEADLINE,
-    "timeout": TIMEOUT,
-    "ttl": TTL,
-    "wait": WAIT,
-    "lease": LEASE,
-    "heartbeat": HEARTBEAT,
-    "dead": DEAD,
-    "clock-rate": CLOCK_RATE,
-    "seconds (of a cut)": CUT,
-    "members": MEMBERS,
-    "promote-after, replace-after": STAY,
-    "pools": POOLS,
-    "body (over HTTP)": BODY,
-    "trace-limit": TRACE_LIMIT,
-    "min-links": MIN_LINKS,
-    "name": NAME_LENGTH,
-    "count": COUNT,
-    "epoch": EPOCH,
-    "epoch ahead": EPOCH_AHEAD,
-    "grants of an epoch": EPOCH_GRANTS,
-    "hop": HOP,
-    "height": HEIGHT,
-    "urgency": URGENCY,
-    "rank": RANK,
-    "permits in a message": SHARE,
-    "free permits of a token": FREE,
-    "node": NODE,
-    "generation": GENERATION,
-    "clock": CLOCK,
-    "time under way": SPAN,
+    one.name: one for one in list(globals().values()) if isinstance(one, Range)
 }
-"""All of them, as the documentation lists them."""
+"""As the documentation lists them."""
 
 
 Name = Annotated[str, msgspec.Meta(pattern=rf"\A{NAME}\Z")]
@@ -163,55 +184,10 @@ Span = Annotated[int, SPAN.meta]
 # -- checks -----------------------------------------------------------------------------------
 
 
-def whole(limits: Range, value: object, field: str) -> int:
-    """The value as a plain integer; ``field`` is what the user called it."""
-    if type(value) is int and limits.least <= value <= limits.most:
-        return value
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        number = int(index(value))  # type: ignore[arg-type]
-    except TypeError:
-        raise Refused(
-            f"{field} must be a whole number, not {shown(value)}: use {limits}."
-        ) from None
-    if not limits.least <= number <= limits.most:
-        raise Refused(f"{field} {shown(number)} is out of range: use {limits}.")
-    return number
-
-
-def real(limits: Range, value: object, field: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise Refused(f"{field} must be a number, not {shown(value)}: use {limits}.")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = inf
-    if not limits.least <= number <= limits.most:  # so that "not a number" is refused, too
-        raise Refused(f"{field} {shown(value)} is out of range: use {limits}.")
-    return number
-
-
-def priority(value: object, field: str = "priority") -> int:
-    if type(value) is int and PRIORITY.least <= value <= PRIORITY.most:
-        return value  # with every request: one call is enough
-    return whole(PRIORITY, value, field)
-
-
-def want(value: object, field: str = "want") -> int:
-    if type(value) is int and WANT.least <= value <= WANT.most:
-        return value
-    return whole(WANT, value, field)
-
-
-def permits(value: object, field: str = "permits") -> int:
-    return whole(PERMITS, value, field)
-
-
 def named_permits(value: object, field: str = "permits") -> tuple[int, tuple[str, ...]]:
     """How many permits, and their names if they have some: a number, or a list of names."""
     if not isinstance(value, list | tuple):
-        return permits(value, field), ()
+        return PERMITS.whole(value, field), ()
     names = tuple([name(one, "permit") for one in value])
     if not 1 <= len(names) <= MOST_NAMED:
         raise Refused(f"{field} names {len(names)} permits: name 1 to {MOST_NAMED}.")
@@ -229,26 +205,14 @@ def label(value: object, field: str = "label") -> str:
 
 def timeout(value: object, field: str = "timeout") -> float | None:
     """None: for ever."""
-    return None if value is None else real(TIMEOUT, value, field)
-
-
-def deadline(value: object, field: str = "deadline") -> float:
-    return real(DEADLINE, value, field)
-
-
-def ttl(value: object, field: str = "ttl") -> float:
-    return real(TTL, value, field)
-
-
-def lease(value: object, field: str = "lease") -> float:
-    return real(LEASE, value, field)
+    return None if value is None else TIMEOUT.real(value, field)
 
 
 def options(given: Mapping[str, str]) -> None:
     """Options are texts; of those that are numbers only the patience takes part in ranks."""
     text = given.get("patience")
     if text is not None and text.isdecimal():
-        whole(PATIENCE, int(text[:SHOWN]), "patience")
+        PATIENCE.whole(int(text[:SHOWN]))
 
 
 def name(value: object, what: str = "pool") -> str:
@@ -260,12 +224,12 @@ def name(value: object, what: str = "pool") -> str:
 
 CHECKS: dict[str, Callable[[object], object]] = {
     "pool": name,
-    "want": want,
-    "priority": priority,
-    "deadline": lambda value: None if value is None else deadline(value),
+    "want": WANT.whole,
+    "priority": PRIORITY.whole,
+    "deadline": lambda value: None if value is None else DEADLINE.real(value),
     "timeout": timeout,
-    "ttl": ttl,
-    "seconds": lambda value: real(CUT, value, "seconds"),
+    "ttl": TTL.real,
+    "seconds": lambda value: CUT.real(value, "seconds"),
 }
 
 

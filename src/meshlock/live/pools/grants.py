@@ -225,7 +225,7 @@ def moment(deadline: float | None) -> float | None:
     if type(deadline) not in (int, float) or not 0 <= deadline <= LATEST:
         from meshlock.live.machine import limits  # blocking clients start without it
 
-        deadline = limits.deadline(deadline)
+        deadline = limits.DEADLINE.real(deadline)
     return clock.seconds() + deadline
 
 

@@ -333,9 +333,9 @@ class LocalPool(Source):
         if self.closed:
             raise NodeClosed(f"The node of pool {self.name} is closed.")
         if want != 1 or type(want) is not int:
-            limits.want(want)
+            limits.WANT.whole(want)
         if priority != 0 or type(priority) is not int:
-            limits.priority(priority)
+            limits.PRIORITY.whole(priority)
         configuration = adapter.configuration
         if configuration is None:
             return
@@ -404,13 +404,13 @@ class LocalPool(Source):
 
     def change_priority(self, request: Acquire, priority: int) -> None:
         """Of a request, which may wait already; whoever has its permits has no more use for it."""
-        self.change_now(request, limits.priority(priority), request.due)
+        self.change_now(request, limits.PRIORITY.whole(priority), request.due)
 
     async def change(self, request: Acquire, priority: int | None, deadline: float | None) -> bool:
         """Its priority, its deadline, or both: was it done?"""
         return self.change_now(
             request,
-            request.priority if priority is None else limits.priority(priority),
+            request.priority if priority is None else limits.PRIORITY.whole(priority),
             request.due if deadline is None else deadline,
         )
 

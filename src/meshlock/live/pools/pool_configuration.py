@@ -169,7 +169,7 @@ def leased(
     """Of a pool with recovery, or a sentence why it cannot be."""
     entry, settled = chosen(algorithm, True, options)
     refuse_permits(pool, entry, permits)
-    span = int(limits.lease(lease) * 1_000_000)
+    span = int(limits.LEASE.real(lease) * 1_000_000)
     return PoolConfiguration(
         pool, entry.name, settled, permits, founder, new_identity(), lease=span, names=names, **more
     )
@@ -190,9 +190,9 @@ def made_now(
     most, promote_after, replace_after = members
     return leased(
         *(pool, permits, algorithm, options, lease, names, founder),
-        most_members=limits.whole(limits.MEMBERS, most, "most_members"),
-        promote_after=int(limits.real(limits.STAY, promote_after, "promote_after") * 1_000_000),
-        replace_after=int(limits.real(limits.STAY, replace_after, "replace_after") * 1_000_000),
+        most_members=limits.MEMBERS.whole(most, "most_members"),
+        promote_after=int(limits.STAY.real(promote_after, "promote_after") * 1_000_000),
+        replace_after=int(limits.STAY.real(replace_after, "replace_after") * 1_000_000),
         fences=first_fence() % 2**FENCE_BITS,  # its epochs count the seconds
     )
 
@@ -284,7 +284,7 @@ def refuse_incredible(configuration: PoolConfiguration, pool: str) -> None:
     if configuration.pool != pool:
         raise Refused(f"it is one of the pool {configuration.pool}, not {pool}")
     if configuration.lease:
-        limits.lease(configuration.lease / 1e6)
+        limits.LEASE.real(configuration.lease / 1e6)
         refuse_too_many(pool, configuration.permits)
         if max(len(members), configuration.most_members) > MOST_MEMBERS:
             raise Refused(f"it has {len(members)} members, not {limits.MEMBERS}")
