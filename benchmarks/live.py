@@ -163,7 +163,8 @@ async def worker(
                         await asyncio.sleep(expovariate(1 / stint.think))
                 # more than a pipe holds: said here, it would keep this node from passing the token
                 # on for which the client that is read first still waits
-                await asyncio.to_thread(say, **stint.result(), kinds=pool._source.adapter.measures.sent)
+                sent = pool._source.adapter.measures.sent
+                await asyncio.to_thread(say, **stint.result(), kinds=sent)
             elif "acquire" in order:
                 kept.append(await pool.acquire())
                 say(got=now())
