@@ -277,6 +277,16 @@ class Waiter:
         self.failure: Exception | None = None  # why it could not even be handed in
         self.abandoned = False  # nobody waits any more: what comes goes straight back
 
+    def shown(self, now: float) -> dict[str, Any]:
+        """As plain values; ``seconds``: since it was made."""
+        return {
+            "want": self.want,
+            "priority": self.priority,
+            "label": self.label,
+            "seconds": round(now - self.asked, 3),
+            "client": self.number,
+        }
+
 
 class Acquire:
     """What :meth:`Pool.acquire` returns: await it for a grant, or use it with ``async with``.

@@ -103,16 +103,13 @@ class Peers:
 
     def inform(self, peer: str) -> None:
         """Our configuration, and whether permits were ever granted under it as far as we know."""
-        assert self.adapter.configuration is not None
-        members = self.adapter.members
+        members, ours = self.adapter.members, self.ours()
         epoch = members.node.member.promised.counter if members is not None else 0
-        news = (
-            self.adapter.configuration,
-            self.used(),
-            tuple(self.withdrawn),
-            self.strength(),
-        )
-        self.say(peer, News(*news, epoch))
+        self.say(peer, News(ours, self.used(), tuple(self.withdrawn), self.strength(), epoch))
+
+    def ours(self) -> PoolConfiguration:
+        assert self.adapter.configuration is not None
+        return self.adapter.configuration
 
     def say(self, peer: str, news: News) -> None:
         told = self.informed.setdefault(peer, set())
@@ -127,8 +124,7 @@ class Peers:
 
     def begin(self) -> None:
         """We have just learned it ourselves; what came before it can be read now."""
-        assert self.adapter.configuration is not None
-        self.withdraw(self.adapter.configuration.replaces)
+        self.withdraw(self.ours().replaces)
         self.inform_all()
         for sender, frame in self.taken():
             try:
@@ -180,18 +176,15 @@ class Peers:
             news.configuration.number(peer)
             over = (*news.withdrawn, *news.configuration.replaces)
             if self.adapter.identity in over and not self.gives_way(peer):
-                self.goes_on(peer, payload)
+                self.doubt(peer, payload)
                 over = tuple([one for one in over if one != self.adapter.identity])
             self.withdraw(over)
-            if (
-                self.adapter.configuration is None
-                or self.adapter.configuration.identity in self.withdrawn
-            ):
+            ours = self.adapter.configuration
+            if ours is None or ours.identity in self.withdrawn:
                 self.follow(news)
         except Refused as error:
             raise BadFrame(f"an invalid configuration: {error}") from None
-        assert self.adapter.configuration is not None
-        if news.configuration.identity == self.adapter.configuration.identity:
+        if news.configuration.identity == self.adapter.identity:
             self.shares(peer, news)
         elif news.configuration.identity not in self.withdrawn:
             self.meets(peer, news)
@@ -201,10 +194,9 @@ class Peers:
 
     def expect(self, peer: str, theirs: PoolConfiguration) -> None:
         """It is told that its pool is over. If that goes on, so does ours beside it."""
-        ours = self.adapter.configuration
-        if ours is not None and peer not in self.replaced:
+        if peer not in self.replaced:
             self.replaced[peer] = theirs
-            seconds = FOLLOWS * max(theirs.lease, ours.lease, A_SECOND) / 1e6
+            seconds = FOLLOWS * max(theirs.lease, self.ours().lease, A_SECOND) / 1e6
             self.mesh.failures.later(seconds, "pool", self.has_followed, peer, theirs)
 
     def has_followed(self, peer: str, theirs: PoolConfiguration) -> None:
@@ -212,7 +204,6 @@ class Peers:
         if ours is not None and self.replaced.get(peer) is theirs:  # over the same link
             del self.replaced[peer]
             self.conflict(peer, ours, theirs)
-            self.log_conflict(peer)
 
     def gives_way(self, peer: str) -> bool:
         """May our pool be over because that peer says so?"""
@@ -224,8 +215,8 @@ class Peers:
             return members.has_no_quorum(others) or members.is_back(others)
         return core is not None and core.tokens() == 0
 
-    def goes_on(self, peer: str, payload: bytes) -> None:
-        """It does not, but a lease from now it may have to."""
+    def doubt(self, peer: str, payload: bytes) -> None:
+        """Our pool is not over, but two leases from now it may have to be."""
         name, members = self.pool.name, self.adapter.members
         self.mesh.refusals.note(peer, f"it claims that the pool {name} has ended, but it has not")
         if members is not None and peer not in self.doubted:
@@ -270,13 +261,15 @@ class Peers:
 
     def meets(self, peer: str, rival: News) -> None:
         """That peer speaks of another pool of this name."""
-        pool, ours, theirs = self.pool, self.adapter.configuration, rival.configuration
-        assert ours is not None
+        pool, ours, theirs = self.pool, self.ours(), rival.configuration
         used = self.used()
         if used and rival.used:
+            by_leases = ours.lease and theirs.lease and not (ours.by_name or theirs.by_name)
+            if by_leases:
+                self.rivals[peer] = rival
             self.conflict(peer, ours, theirs)
-            self.oppose(peer, rival)
-            self.log_conflict(peer)
+            if by_leases:
+                self.oppose(peer, rival)
         elif rival.used or (not used and theirs.identity < ours.identity):
             if pool.founding:
                 log_event(INFO, "new pool withdrawn", pool=pool.name, founder=theirs.founder)
@@ -298,18 +291,23 @@ class Peers:
         """Two pools were both used. The one of more members that have a quorum goes on, at equal
         numbers the one with the lower identity; the other renews nothing, and its holders are told.
         But a quorum of several does not stop because a node says that it should."""
-        ours, theirs = self.adapter.configuration, rival.configuration
-        assert ours is not None
-        if ours.by_name or theirs.by_name or not (ours.lease and theirs.lease):
-            return
-        self.rivals[peer] = rival
-        if self.pool.goes_on():
-            if self.adapter.members is not None:
-                self.adapter.members.rise_above(rival.epoch)
-        else:
-            what = f"the pool that {theirs.founder} made goes on, this one stops"
+        if not self.goes_on():
+            what = f"the pool that {rival.configuration.founder} made goes on, this one stops"
             log_event(ERROR, "pool stopped", pool=self.pool.name, peer=peer, what=what)
             self.pool.participation.give_up()
+        elif self.adapter.members is not None:
+            self.adapter.members.rise_above(rival.epoch)
+
+    def goes_on(self) -> bool:
+        """Does our pool, beside all that conflict with it?"""
+        members, ours = self.adapter.members, self.adapter.configuration
+        if members is None or ours is None:
+            return False
+        several = len(members.node.member.members) > 1
+        if ours.by_name or (several and members.has_quorum(self.conflicts)):
+            return True
+        weaker = all(self.is_weaker(rival) for rival in self.rivals.values())
+        return weaker and self.rivals.keys() == self.conflicts.keys()
 
     def is_weaker(self, rival: News) -> bool:
         """Than our pool."""
@@ -337,10 +335,6 @@ class Peers:
         self.follow(rival)
         self.shares(peer, rival)
 
-    def refuse(self) -> str:
-        """Why every request is refused here; the empty text if none is for what neighbours have."""
-        return self.in_words() if self.conflicts and not self.pool.goes_on() else ""
-
     def in_words(self) -> str:
         """What a neighbour has that conflicts with this pool, which of the two goes on, and what to
         do; the empty text if none has."""
@@ -348,7 +342,7 @@ class Peers:
             join = f"run 'meshlock pool join {self.pool.name} --from"
             if peer not in self.rivals:
                 return text
-            if self.pool.goes_on():
+            if self.goes_on():
                 return f"{text} This one goes on: {join} {self.pool.me}' at {peer}."
             return f"{text} This one has stopped: {join} {peer}' here."
         return ""
@@ -366,12 +360,10 @@ class Peers:
                 f"that {theirs.founder} made, this node is in the one that {ours.founder} made."
             )
         self.conflicts[peer] = text
-
-    def log_conflict(self, peer: str) -> None:
         now = self.mesh.loop.time()
-        if peer not in self.logged or now - self.logged[peer] >= BETWEEN_LINES:
+        if now - self.logged.get(peer, -BETWEEN_LINES) >= BETWEEN_LINES:
             self.logged[peer] = now
-            log_event(ERROR, "conflict", pool=self.pool.name, peer=peer, what=self.in_words())
+            log_event(ERROR, "conflict", pool=name, peer=peer, what=self.in_words())
 
 
 def terms(configuration: PoolConfiguration) -> str:

@@ -19,7 +19,7 @@ from meshlock.live.pools.adapter import Adapter
 from meshlock.live.pools.birth import Birth
 from meshlock.live.pools.change_requests import ChangeRequests
 from meshlock.live.pools.grants import Acquire, Grant, Source, Waiter
-from meshlock.live.pools.holder_query import PATIENCE, WITHIN, HolderQuery
+from meshlock.live.pools.holder_query import PATIENCE, WITHIN, HolderQuery, Seen
 from meshlock.live.pools.participation import Participation
 from meshlock.live.pools.peers import Peers
 from meshlock.live.pools.picture import ahead, picture
@@ -156,20 +156,18 @@ class LocalPool(Source):
 
     async def served(self, request: Acquire) -> Grant:
         """Wait for its permits."""
-        adapter = self.adapter
-        want, label = request.want, request.label
-        timeout = None if request.timeout is None else limits.timeout(request.timeout)
-        self.refuse_impossible(want, request.priority)
-        name = self.label if label is None else labels.fitting(limits.label(label))
+        adapter, timeout = self.adapter, limits.timeout(request.timeout)
+        self.refuse_impossible(request.want, request.priority)
+        label = self.label_of(request)
         if timeout == 0:
-            return await self.try_for(request, name)
+            return await self.try_for(request, label)
         waiter: Waiter | None = None
         try:
             if self.ready.is_set():
                 if adapter.heard and self.token_rests_here():
                     adapter.heard = False
                     await asyncio.sleep(0)
-                waiter = request.waiter = self.new_waiter(request, name)
+                waiter = request.waiter = self.new_waiter(request, label)
                 grant = adapter.ask(waiter)
                 if grant is not None:
                     if waiter.number % BREATH == 0:
@@ -182,8 +180,8 @@ class LocalPool(Source):
             async with asyncio.timeout(timeout):
                 if waiter is None:
                     await self.introduced()
-                    self.refuse_impossible(want, request.priority)  # now that that is known
-                    waiter = request.waiter = self.new_waiter(request, name)
+                    self.refuse_impossible(request.want, request.priority)  # now that it is known
+                    waiter = request.waiter = self.new_waiter(request, label)
                     adapter.ask(waiter)
                 self.rises.add(waiter)
                 return await self.granted(waiter)
@@ -191,8 +189,11 @@ class LocalPool(Source):
             if waiter is not None:
                 adapter.abandon(waiter)
             if isinstance(error, TimeoutError) and timeout is not None:
-                raise NotInTime(await self.why(want, waiter, timeout)) from None
+                raise NotInTime(await self.why(request.want, waiter, timeout)) from None
             raise
+
+    def label_of(self, request: Acquire) -> str:
+        return self.label if request.label is None else labels.fitting(limits.label(request.label))
 
     def token_rests_here(self) -> bool:
         """Then a client that asks without end would be served before requests that came first, and
@@ -211,17 +212,14 @@ class LocalPool(Source):
 
     def at_once(self, request: Acquire) -> Grant | None:
         """What can be granted here without a message."""
-        adapter = self.adapter
-        want, label = request.want, request.label
-        self.refuse_impossible(want, request.priority)
-        core = adapter.core
+        adapter, core = self.adapter, self.adapter.core
+        self.refuse_impossible(request.want, request.priority)
         if core is None or not self.ready.is_set() or adapter.serving is not None:
             return None
         adapter.before()
-        if not core.tokens() or core.free_permits() < want:
+        if not core.tokens() or core.free_permits() < request.want:
             return None
-        name = self.label if label is None else labels.fitting(limits.label(label))
-        waiter = self.new_waiter(request, name)
+        waiter = self.new_waiter(request, self.label_of(request))
         grant = adapter.ask(waiter)
         if grant is None:
             waiter.deadline = None  # it is asked for again, and judged then
@@ -229,8 +227,8 @@ class LocalPool(Source):
         return grant
 
     async def try_for(self, request: Acquire, label: str) -> Grant:
-        """Whoever has the token says whether the permits can be had; if so they are asked for,
-        and it is asked again until they are here, or somebody else was faster."""
+        """The holder of the token says whether the permits can be had. If so they are asked for,
+        and the holder is asked again until they are here or another request was faster."""
         adapter = self.adapter
         if not self.ready.is_set():
             unknown = self.unknown(self.name)
@@ -241,11 +239,11 @@ class LocalPool(Source):
             cut_off = self.birth.cut_off()
             raise NotInTime(f"No node has announced a pool '{self.name}' yet{cut_off}.")
         waiter: Waiter | None = None
-        want, end = request.want, self.mesh.loop.time() + WITHIN
+        end = self.mesh.loop.time() + WITHIN
         try:
             while True:
                 counts = urgency(request.priority, request.deadline, adapter.step)
-                refusal = await self.refusal(want, counts)
+                refusal = await self.refusal(request.want, counts)
                 if waiter is not None and self.mesh.loop.time() > end:
                     refusal = refusal or "other requests were first"
                 if refusal:
@@ -274,21 +272,16 @@ class LocalPool(Source):
 
     async def refusal(self, want: int, counts: int) -> str:
         """Why so many permits cannot be had at once, as far as is known; else the empty text."""
-        adapter = self.adapter
-        algorithm = adapter.algorithm
+        algorithm, members = self.adapter.algorithm, self.adapter.members
         if algorithm is None or not algorithm.serves.token or algorithm.serves.restless:
             return ""  # there is no place where one could ask
-        seen = self.holder_query.here()
-        refuses = adapter.members.disk.refuses() if adapter.members is not None else ""
-        if refuses or not seen.here:
-            obstacle = refuses or self.obstacle()
-            if obstacle:
+        seen: Seen | None = self.holder_query.here()
+        refuses = members.disk.refuses() if members is not None else ""
+        if refuses or (seen is not None and not seen.here):
+            if obstacle := refuses or self.obstacle():
                 return obstacle
-            found = await self.holder_query.find()
-            if found is None:
-                return self.obstacle() or SILENT
-            seen = found
-        return seen.refuses(want, counts)
+            seen = await self.holder_query.find()
+        return seen.refuses(want, counts) if seen is not None else self.obstacle() or SILENT
 
     def obstacle(self) -> str:
         """What keeps everybody here from being served; the empty text if nothing is known."""
@@ -304,8 +297,7 @@ class LocalPool(Source):
         if waiter is None:
             cut_off = self.birth.cut_off()
             return f"No node announced a pool '{self.name}' within {timeout:g} s{cut_off}."
-        obstacle = self.obstacle()
-        if obstacle:
+        if obstacle := self.obstacle():
             return f"{waited}: {obstacle}."
         found = await self.picture()
         if found["free"] is None:
@@ -336,41 +328,23 @@ class LocalPool(Source):
             limits.WANT.whole(want)
         if priority != 0 or type(priority) is not int:
             limits.PRIORITY.whole(priority)
-        configuration = adapter.configuration
-        if configuration is None:
+        if adapter.configuration is None:
             return
         if refused := self.refused():
             raise Refused(refused)
         if want > 1:
-            self.refuse_more(want)
+            if self.permits is not None and want > self.permits and self.knows_permits():
+                raise Refused(self.too_many(want))
             if adapter.algorithm is not None and adapter.algorithm.problem != "h-of-k":
                 raise Refused(f"{adapter.algorithm.name} grants one permit at a time: use want 1.")
 
     def refused(self) -> str:
-        return self.peers.refuse() or self.disagreement
-
-    def goes_on(self) -> bool:
-        """Whatever others say of another pool of this name: a quorum of several does, or one of
-        more members than that pool has."""
-        adapter = self.adapter
-        members = adapter.members
-        if members is None or adapter.configuration is None:
-            return False
-        several = len(members.node.member.members) > 1
-        if adapter.configuration.by_name or (several and members.has_quorum(self.peers.conflicts)):
-            return True
-        rivals = self.peers.rivals
-        return rivals.keys() == self.peers.conflicts.keys() and all(
-            self.peers.is_weaker(rival) for rival in rivals.values()
-        )
+        """Why every request is refused here."""
+        rivals = self.peers.conflicts and not self.peers.goes_on()
+        return self.peers.in_words() if rivals else self.disagreement
 
     def knows_permits(self) -> bool:
         return self.adapter.members is None or self.adapter.members.knows_permits()
-
-    def refuse_more(self, want: int) -> None:
-        k = self.permits
-        if k is not None and want > k and self.knows_permits():
-            raise Refused(self.too_many(want))
 
     def too_many(self, want: int) -> str:
         k = self.permits
@@ -403,40 +377,32 @@ class LocalPool(Source):
         return self.adapter.numbered(Waiter(0, want, priority, monotonic(), label, request.due))
 
     def change_priority(self, request: Acquire, priority: int) -> None:
-        """Of a request, which may wait already; whoever has its permits has no more use for it."""
-        self.change_now(request, limits.PRIORITY.whole(priority), request.due)
+        self.change_now(request, priority, None)
 
     async def change(self, request: Acquire, priority: int | None, deadline: float | None) -> bool:
-        """Its priority, its deadline, or both: was it done?"""
-        return self.change_now(
-            request,
-            request.priority if priority is None else limits.PRIORITY.whole(priority),
-            request.due if deadline is None else deadline,
-        )
+        return self.change_now(request, priority, deadline)
 
-    def change_now(self, request: Acquire, priority: int, deadline: float | None) -> bool:
-        waiter = request.waiter
-        if waiter is not None and (waiter.grant is not None or waiter.abandoned):
-            return False
+    def change_now(self, request: Acquire, priority: int | None, deadline: float | None) -> bool:
+        """Its priority, its deadline, or both; False if it does not wait any more."""
+        waiter, due = request.waiter, request.due if deadline is None else deadline
+        priority = request.priority if priority is None else limits.PRIORITY.whole(priority)
         if waiter is not None:
+            if waiter.grant is not None or waiter.abandoned:
+                return False
             before = waiter.priority, waiter.deadline
-            waiter.priority, waiter.deadline = priority, deadline
+            waiter.priority, waiter.deadline = priority, due
             if not self.rerank(waiter):
                 waiter.priority, waiter.deadline = before
-                raise Refused(self.unchangeable(before[0]))
-            if deadline != before[1]:
+                algorithm = self.adapter.algorithm
+                raise Refused(
+                    f"The request keeps priority {before[0]}: "
+                    f"{algorithm.name if algorithm else 'its algorithm'} cannot change a request "
+                    "that it has sent. Withdraw it and request again."
+                )
+            if due != before[1]:
                 self.rises.add(waiter)
-        request.set_urgency(priority, deadline)
+        request.set_urgency(priority, due)
         return True
-
-    def unchangeable(self, priority: int) -> str:
-        name = (
-            self.adapter.algorithm.name if self.adapter.algorithm is not None else "its algorithm"
-        )
-        return (
-            f"The request keeps priority {priority}: {name} cannot change a request that it has "
-            "sent. Withdraw it and request again."
-        )
 
     def rerank(self, waiter: Waiter) -> bool:
         """A request that waits counts for what it is now; False if the algorithm cannot do that."""
@@ -486,29 +452,13 @@ class LocalPool(Source):
             "token_here": core.tokens() > 0,
             "free_here": core.free_permits(),
             "holding": [
-                {
-                    "want": w.want,
-                    "priority": w.priority,
-                    "met": g.met,
-                    "fence": g.fence,
-                    "lease": g.lease,
-                    "slots": g.slots,
-                    "label": w.label,
-                    "seconds": round(now - w.since, 3),
-                    "client": w.number,
-                }
-                for w, g in held
+                held.shown(now)
+                | {"met": grant.met, "fence": grant.fence, "lease": grant.lease}
+                | {"slots": grant.slots, "seconds": round(now - held.since, 3)}
+                for held, grant in held
             ],
             "waiting": [
-                {
-                    "want": w.want,
-                    "priority": w.priority,
-                    "deadline": seconds_left(w),
-                    "seconds": round(now - w.asked, 3),
-                    "label": w.label,
-                    "client": w.number,
-                }
-                for w in waiting[:MOST_LISTED]
+                one.shown(now) | {"deadline": seconds_left(one)} for one in waiting[:MOST_LISTED]
             ],
             "queued": len(waiting),
             "entries": adapter.measures.entries,
