@@ -56,10 +56,7 @@ class Identity:
     """Of this process; ``authorities`` vouch for the names of others."""
 
     def __init__(
-        self,
-        authorities: list[x509.Certificate],
-        certificate: x509.Certificate,
-        key: Signing,
+        self, authorities: list[x509.Certificate], certificate: x509.Certificate, key: Signing
     ) -> None:
         self.authorities = authorities
         self.certificate = certificate.public_bytes(serialization.Encoding.DER)

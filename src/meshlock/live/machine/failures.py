@@ -39,11 +39,7 @@ class Failures:
             self.note(where)
 
     def later(
-        self,
-        seconds: float,
-        where: str,
-        work: Callable[[*Arguments], object],
-        *given: *Arguments,
+        self, seconds: float, where: str, work: Callable[[*Arguments], object], *given: *Arguments
     ) -> asyncio.TimerHandle:
         return self.loop.call_later(seconds, self.run, where, work, *given)
 

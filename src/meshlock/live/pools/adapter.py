@@ -32,14 +32,7 @@ from meshlock.algorithms.recovery.messages import (
 )
 from meshlock.algorithms.recovery.records import new
 from meshlock.errors import Refused
-from meshlock.live.links.frames import (
-    UNREADABLE,
-    BadFrame,
-    Carry,
-    Content,
-    RoutedFrame,
-    encode,
-)
+from meshlock.live.links.frames import UNREADABLE, BadFrame, Carry, Content, RoutedFrame, encode
 from meshlock.live.links.mesh import DRIFT, Mesh
 from meshlock.live.links.session import serial
 from meshlock.live.machine import clock, limits
@@ -458,7 +451,7 @@ class Adapter:
         message = shape.message(core.me, payload)
         message.sender = number
         if isinstance(message, Inner) and members is not None:
-            adopted = members.node.member.adopted
+            adopted = members.member.adopted
             if message.epoch == adopted:
                 message.epoch = adopted  # it is compared with that many times
         if isinstance(message, Inner) and message.is_timed():

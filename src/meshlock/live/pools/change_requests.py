@@ -146,7 +146,7 @@ class ChangeRequests:
         if added and not members.reaches(name):
             raise Refused(f"{name} is not on the link map: start it, then add it.")
         number = self.adapter.meet(name)
-        if not added and members.node.member.members == (number,):
+        if not added and members.member.members == (number,):
             raise Refused(
                 f"Cannot remove {name}: it is the last member of {pool.name}. Add another "
                 "one first."
@@ -164,12 +164,12 @@ class ChangeRequests:
     async def have(self, change: Change, **wanted: Any) -> None:
         """Make this change, or have a member make it; done when we know of it, too."""
         members = self.members()
-        if members.node.member.is_member():
+        if members.member.is_member():
             await self.make(members, change)
             return
         self.may_still = True
         await self.ask(**wanted)
-        while not change.is_made(members.node.member.config):
+        while not change.is_made(members.member.config):
             await asyncio.sleep(members.mesh.heartbeat)
 
     async def make(self, members: Members, change: Change) -> None:
@@ -239,7 +239,7 @@ class ChangeRequests:
 
     def epoch(self) -> int:
         assert self.adapter.members is not None
-        return self.adapter.members.node.member.adopted.counter
+        return self.adapter.members.member.adopted.counter
 
     # -- being asked -----------------------------------------------------------------------
 
@@ -255,7 +255,7 @@ class ChangeRequests:
         limit = self.working.get((sender, request.question))
         if limit is not None:
             limit.reschedule(mesh.loop.time() + LASTS)
-        elif self.adapter.members is None or not self.adapter.members.node.member.is_member():
+        elif self.adapter.members is None or not self.adapter.members.member.is_member():
             self.answer(sender, Answer(request.question, "This node is not a member.", True))
         elif mesh.security.tells_apart and sender not in self.adapter.members.names():
             names = ", ".join(self.adapter.members.names())

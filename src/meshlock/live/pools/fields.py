@@ -75,8 +75,7 @@ Entries = row(Entry, ...)
 Participant = within(records.Participant, NodeNumber, Count, NodeNumber)
 Participants: Any = Annotated[row(Participant, ...), PER_NODE]
 FirstLedger = within(
-    *(records.FirstLedger, Epoch, Config, Participants, Entries, Count, Epoch, EpochGrants),
-    bool,
+    *(records.FirstLedger, Epoch, Config, Participants, Entries, Count, Epoch, EpochGrants), bool
 )
 TokenState = within(records.TokenState, Epoch, Hop, Free, Entries, EpochGrants)
 Unaccepted = within(records.Unaccepted, TokenState, NodeNumber, Count)

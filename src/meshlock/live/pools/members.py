@@ -113,7 +113,7 @@ class Disk:
     def may_pass(self, effect: Effect) -> bool:
         """A lease that has ended is told at once."""
         if isinstance(effect, Message):
-            return not self.members.node.member.rests_on_disk(effect, self.on_disk)
+            return not self.members.member.rests_on_disk(effect, self.on_disk)
         return isinstance(effect, Lost)
 
     def refuses(self) -> str:
@@ -215,6 +215,7 @@ class Members:
             names=configuration.names,
         )
         self.node = Layer(pool.adapter.meet(pool.me), pool.adapter.out, self.terms)
+        self.member = self.node.member
         self.node.timers.autopilot.willing = pool.willing
         self.node.timers.second = 1_000_000
         self.node.timers.called = self.name
@@ -224,8 +225,8 @@ class Members:
         self.node.notes.handed = self.proofs.handed
         self.validation = Validation(pool, self.node, self.proofs)
         self.start(founding, floor)
-        self.config = self.node.member.config
-        self.waking_at = self.node.member.now
+        self.config = self.member.config
+        self.waking_at = self.member.now
         self.waking = self.mesh.failures.later(0.0, "leases", self.wake)
         self.map_changed()
 
@@ -264,7 +265,7 @@ class Members:
 
     def note_service(self) -> None:
         timers = self.node.timers
-        if not timers.stalls(self.node.member.now):
+        if not timers.stalls(self.member.now):
             self.served_at = self.mesh.time()
         elif timers.quorum_lost():
             self.served_at = -STALLED  # a quorum that returns has no token yet
@@ -273,16 +274,16 @@ class Members:
         """After every call of the node: it may want to be woken earlier, and k may be another, or
         be known now."""
         node = self.node
-        if node.member.config is not self.config:
-            before, self.config = self.config, node.member.config
-            if before.permits != node.member.config.permits or before.epoch == NO_EPOCH:
+        if self.member.config is not self.config:
+            before, self.config = self.config, self.member.config
+            if before.permits != self.member.config.permits or before.epoch == NO_EPOCH:
                 self.pool.resized()
-        if node.member.promised is not self.promised:
-            self.promised = node.member.promised
+        if self.member.promised is not self.promised:
+            self.promised = self.member.promised
             if self.adopted != NO_EPOCH and self.recovering_since is None:
                 self.recovering_since = self.mesh.time()
-        self.adopted = node.member.adopted
-        if self.recovering_since is not None and node.member.holding.holder_hop >= 0:
+        self.adopted = self.member.adopted
+        if self.recovering_since is not None and self.member.holding.holder_hop >= 0:
             self.log_epoch(self.recovering_since)
         due = node.timer_at()
         if due < self.waking_at:
@@ -292,7 +293,7 @@ class Members:
 
     def log_epoch(self, since: float) -> None:
         """One that came after another, when it has a token."""
-        epoch, first = self.node.member.adopted, self.node.member.first
+        epoch, first = self.member.adopted, self.member.first
         if epoch != self.promised or first is None:
             return
         self.recovering_since = None
@@ -306,11 +307,6 @@ class Members:
             token="new" if first.before == NO_EPOCH else "kept",
             seconds=round(self.mesh.time() - since, 2),
         )
-
-    def knows_permits(self) -> bool:
-        """What a pool was made with may have been changed since, if we come to it later."""
-        by_name, made_here = self.configuration.by_name, self.pool.founding
-        return by_name or made_here or self.node.member.config.epoch > NO_EPOCH
 
     def sleep(self) -> None:
         if self.closed:
@@ -333,12 +329,12 @@ class Members:
         if self.has_quorum():
             self.quorum_at = self.mesh.time()
         names = pool.adapter.names
-        known = [names[number] for number in node.member.members if number in names]
+        known = [names[number] for number in self.member.members if number in names]
         pool.adapter.forget()
         for name in (pool.me, *known, *pool.peers.near, *link_map.links):
             pool.adapter.meet(name)
         here = {number for number, name in pool.adapter.names.items() if self.reaches(name)}
-        self.terms.nodes = tuple(sorted(here.union(node.member.members)))
+        self.terms.nodes = tuple(sorted(here.union(self.member.members)))
         node.cannot_reach(pool.adapter.names.keys() - here)
         self.set_time()
         self.sleep_until_due()
@@ -365,25 +361,24 @@ class Members:
 
     def slot_names(self) -> tuple[str, ...]:
         """By slot: what permits are called, and were."""
-        return self.node.member.config.names or self.configuration.names
+        return self.member.config.names or self.configuration.names
 
     def named(self) -> tuple[str, ...]:
         """What permits are called now."""
-        config = self.node.member.config
+        config = self.member.config
         return self.pool.adapter.slot_names(config.slots) or self.slot_names()[: config.permits]
 
     def has_quorum(self, lost: Collection[str] = ()) -> bool:
         """Are enough members reachable, other than those?"""
-        node = self.node
-        reached = [one for one in node.timers.reached() if self.name(one) not in lost]
-        return bool(node.member.members) and len(reached) >= majority(node.member.members)
+        reached = [one for one in self.node.timers.reached() if self.name(one) not in lost]
+        return bool(self.member.members) and len(reached) >= majority(self.member.members)
 
     def unready(self) -> str:
         """Why nobody can be served here, and not only until an epoch has begun; else nothing."""
         timers = self.node.timers
         lost = self.disk.refuses() or self.quorum_lost()
         recent = self.mesh.time() - self.served_at < STALLED
-        if lost or recent or not timers.stalls(self.node.member.now):
+        if lost or recent or not timers.stalls(self.member.now):
             return lost
         return self.obstacle() or "the holder of the token is not known"
 
@@ -402,23 +397,22 @@ class Members:
     def is_back(self, lost: Collection[str]) -> bool:
         """Did this life begin from the disk, has nobody been granted anything in it, and would we
         without those be the quorum alone? Then an operator may have decided while we were down."""
-        node, token = self.node, self.node.member.holding.token
-        if node.member.remembered == NO_EPOCH or self.has_quorum({*lost, self.pool.me}):
+        token = self.member.holding.token
+        if self.member.remembered == NO_EPOCH or self.has_quorum({*lost, self.pool.me}):
             return False
         unused = token is not None and (token.hop, token.grants, token.ledger) == (0, 0, ())
-        return node.member.adopted == NO_EPOCH or unused
+        return self.member.adopted == NO_EPOCH or unused
 
     def refuse_if_quorum(self) -> None:
-        node = self.node
-        reached = len(node.timers.reached())
         if self.has_quorum():
+            reached = len(self.node.timers.reached())
             raise Refused(
-                f"Cannot reset {self.pool.name}: {reached} of {len(node.member.members)} members "
+                f"Cannot reset {self.pool.name}: {reached} of {len(self.member.members)} members "
                 "are reachable and have a vote, which is a quorum. The pool recovers by itself."
             )
 
     def names(self) -> list[str]:
-        return sorted(map(self.name, self.node.member.members))
+        return sorted(map(self.name, self.member.members))
 
     def name(self, number: int) -> str:
         return self.pool.adapter.names.get(number, "?")
@@ -435,15 +429,20 @@ class Members:
 
     def until(self, client: int) -> float | None:
         """When this client's lease ends unless it is renewed: seconds of CLOCK_BOOTTIME."""
-        for grant in list(self.node.member.grants.values()):  # a copy: other threads ask, too
+        for grant in list(self.member.grants.values()):  # a copy: other threads ask, too
             if grant.client == client:
                 return grant.until / 1e6 / self.mesh.clock_rate
         return None
 
+    def knows_permits(self) -> bool:
+        """What a pool was made with may have been changed since, if we come to it later."""
+        by_name, made_here = self.configuration.by_name, self.pool.founding
+        return by_name or made_here or self.member.config.epoch > NO_EPOCH
+
     def used(self) -> bool:
-        """May anybody have been granted anything of this pool, as far as we know?"""
-        node, token = self.node, self.node.member.holding.token
-        if self.configuration.by_name or len(node.member.members) > 1:
+        """May anything of this pool have been granted, as far as we know?"""
+        token = self.member.holding.token
+        if self.configuration.by_name or len(self.member.members) > 1:
             return True
         if not self.pool.founding:
             return False  # nobody has told us
@@ -451,80 +450,62 @@ class Members:
 
     def rise_above(self, counter: int) -> None:
         """Of another pool of this name that stops: what we grant has higher fences from now on."""
-        node, epoch = self.node, Epoch(counter, NIL, 0)
-        if node.member.is_member() and not self.validation.is_beyond(epoch):
-            node.member.highest = max(node.member.highest, epoch)
-            node.timers.above = max(node.timers.above, counter)
+        epoch = Epoch(counter, NIL, 0)
+        if self.member.is_member() and not self.validation.is_beyond(epoch):
+            self.member.highest = max(self.member.highest, epoch)
+            self.node.timers.above = max(self.node.timers.above, counter)
+
+    def has_token(self) -> bool:
+        return self.member.holding.token is not None
 
     def all_is_home(self) -> bool:
         """Is the token here, and nothing out?"""
-        return (
-            self.node.member.holding.token is not None
-            and len(self.node.member.holding.token.ledger) == 0
-        )
+        token = self.member.holding.token
+        return token is not None and len(token.ledger) == 0
 
     def obstacle(self) -> str:
-        """Why nobody here can be served for now; the empty text if that is not known."""
+        """Why no client here can be served for now; the empty text if that is not known."""
         self.set_time()
-        return (
-            self.disk.refuses()
-            or self.quorum_lost()
-            or self.node.timers.obstacle(self.node.member.now)
-        )
+        lost = self.disk.refuses() or self.quorum_lost()
+        return lost or self.node.timers.obstacle(self.member.now)
 
     def needed(self) -> bool:
         """Has this node anything that others need: the token, permits, or an answer?"""
-        node = self.node
-        held = (
-            node.member.holding.token
-            or node.member.holding.unaccepted
-            or node.member.grants
-            or node.epoch.keeper.returning
-        )
-        return bool(
-            held or node.epoch.keeper.receipts or node.epoch.keeper.struck or self.disk.waiting
-        )
+        holding, keeper = self.member.holding, self.node.epoch.keeper
+        held = holding.token or holding.unaccepted or self.member.grants or keeper.returning
+        return bool(held or keeper.receipts or keeper.struck or self.disk.waiting)
 
     def surrender(self) -> None:
         """We leave, and the token here does not move while permits are out: have another member
         begin an epoch, which takes it over with all grants."""
-        node, token = self.node, self.node.member.holding.token
-        if (
-            token is None
-            or len(token.ledger) == 0
-            or not self.lends
-            or node.member.config.permits == 1
-        ):
+        member, token = self.member, self.member.holding.token
+        stuck = token is not None and len(token.ledger) > 0
+        if token is None or not (stuck and self.lends) or member.config.permits == 1:
             return
-        leaving = self.pool.peers.leaving
-        for member in node.member.members:
-            stays = member not in node.member.unreachable and self.name(member) not in leaving
-            if member != node.me and stays:
-                node.send(Suggest(member, node.member.promised, token.hop, True))
+        gone = {*map(self.pool.adapter.meet, self.pool.peers.leaving), self.node.me}
+        for other in member.members:
+            if other not in gone and other not in member.unreachable:
+                self.node.send(Suggest(other, member.promised, token.hop, True))
         self.pool.adapter.carry_out("timer", {})
         self.mesh.flush()
 
-    def has_token(self) -> bool:
-        return self.node.member.holding.token is not None
-
     def describe(self) -> dict[str, Any]:
-        node = self.node
+        member, timers = self.member, self.node.timers
         self.set_time()
-        epoch = node.member.adopted if node.member.adopted != NO_EPOCH else None
-        waits_for = node.timers.why(node.member.now)
+        epoch = member.adopted if member.adopted != NO_EPOCH else None
+        waits_for = timers.why(member.now)
+        reachable = [one for one in member.members if one not in member.unreachable]
         return {
             "lease": self.configuration.lease / 1e6,
             "members": self.names(),
-            "members_reachable": len(
-                [one for one in node.member.members if one not in node.member.unreachable]
-            ),
-            "members_without_vote": sorted(map(self.name, node.timers.voteless())),
-            "quorum": majority(node.member.members),
+            "members_reachable": len(reachable),
+            "members_without_vote": sorted(map(self.name, timers.voteless())),
+            "quorum": majority(member.members),
             "unready": self.pool.refused() or self.unready(),
             "disk": self.disk.refuses(),
             "epoch": epoch.counter if epoch is not None else None,
             "proposer": self.name(epoch.proposer) if epoch is not None else None,
-            "unreachable": sorted(self.name(number) for number in node.member.unreachable),
+            "unreachable": sorted(map(self.name, member.unreachable)),
             "why": self.disk.refuses() or (waits_for and self.quorum_lost()) or waits_for,
             "recovery": self.survives(),
         }
@@ -535,16 +516,15 @@ class Members:
         if len(members) == 0:
             return "the members are not known yet"
         if len(members) == 1:
-            grows = rules(self.configuration) is not None
-            more = "the next two nodes become members" if grows else "add two more"
+            more = "the next two nodes become members" if self.terms.rules else "add two more"
             return f"one member ({members[0]}): the pool stops while it is down; {more}"
-        lost = len(members) - majority(self.node.member.members)
+        lost = len(members) - majority(self.member.members)
         return f"{lost} of the {len(members)} members may crash at a time"
 
 
 def rules(configuration: PoolConfiguration) -> Rules | None:
     """By which members choose themselves, if they do."""
-    if configuration.most_members == 0:
+    if configuration.by_name:
         return None
     return Rules(
         configuration.most_members, configuration.promote_after, configuration.replace_after

@@ -121,9 +121,7 @@ class Participation:
         floor = 0
         if members is not None:
             members.refuse_if_quorum()
-            floor = max(
-                1, members.node.member.promised.counter, members.node.member.highest.counter
-            )
+            floor = max(1, members.member.promised.counter, members.member.highest.counter)
         elif adapter.core is not None and adapter.core.tokens() > 0:
             raise Refused(
                 f"Cannot reset {adapter.name}: its token is at this node, so nothing is lost."

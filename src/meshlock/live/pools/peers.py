@@ -21,14 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from meshlock.errors import Refused
-from meshlock.live.links.frames import (
-    BadFrame,
-    Carry,
-    Content,
-    RoutedFrame,
-    encode,
-    reader,
-)
+from meshlock.live.links.frames import BadFrame, Carry, Content, RoutedFrame, encode, reader
 from meshlock.live.links.session import OVERHEAD
 from meshlock.live.machine.limits import Count, EpochCount
 from meshlock.live.machine.logs import log_event
@@ -104,7 +97,7 @@ class Peers:
     def inform(self, peer: str) -> None:
         """Our configuration, and whether permits were ever granted under it as far as we know."""
         members, ours = self.adapter.members, self.ours()
-        epoch = members.node.member.promised.counter if members is not None else 0
+        epoch = members.member.promised.counter if members is not None else 0
         self.say(peer, News(ours, self.used(), tuple(self.withdrawn), self.strength(), epoch))
 
     def ours(self) -> PoolConfiguration:
@@ -285,7 +278,7 @@ class Peers:
         """Of how many members our pool is, if it can go on."""
         members = self.adapter.members
         reached = members is not None and members.has_quorum(self.conflicts)
-        return len(members.node.member.members) if members is not None and reached else 0
+        return len(members.member.members) if members is not None and reached else 0
 
     def oppose(self, peer: str, rival: News) -> None:
         """Two pools were both used. The one of more members that have a quorum goes on, at equal
@@ -303,7 +296,7 @@ class Peers:
         members, ours = self.adapter.members, self.adapter.configuration
         if members is None or ours is None:
             return False
-        several = len(members.node.member.members) > 1
+        several = len(members.member.members) > 1
         if ours.by_name or (several and members.has_quorum(self.conflicts)):
             return True
         weaker = all(self.is_weaker(rival) for rival in self.rivals.values())

@@ -131,7 +131,7 @@ class LocalPool(Source):
         """k, once the pool is known here; it may change where there are leases."""
         adapter = self.adapter
         if adapter.members is not None:
-            return adapter.members.node.member.config.permits
+            return adapter.members.member.config.permits
         return adapter.configuration.permits if adapter.configuration else None
 
     @property

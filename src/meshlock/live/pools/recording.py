@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import msgspec
 
-from meshlock.algorithms.actor import (
-    NIL,
-    Actor,
-    Algorithm,
-    Effect,
-    Enter,
-    Lost,
-    Message,
-)
+from meshlock.algorithms.actor import NIL, Actor, Algorithm, Effect, Enter, Lost, Message
 from meshlock.algorithms.recovery.messages import Inner, content
 from meshlock.algorithms.recovery.records import fence_number
 from meshlock.live.machine import clock
@@ -198,7 +190,7 @@ class Recording:
         return until is not None and ran < until <= clock.seconds()
 
     def renewals(self, members: Members) -> None:
-        for client in [grant.client for grant in members.node.member.grants.values()]:
+        for client in [grant.client for grant in members.member.grants.values()]:
             until = members.until(client)
             if client in self.until and self.until[client] != until:
                 self.until[client] = until

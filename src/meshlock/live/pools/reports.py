@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def doubts_report(validation: Validation, sender: int, promise: Promise) -> str:
     """Of a proposal of ours. What cannot be told from the truth is taken out of it."""
-    node, report = validation.node, promise.report
-    proposal = node.member.proposal
+    member, report = validation.member, promise.report
+    proposal = member.proposal
     if proposal is None or proposal.closed or promise.epoch != proposal.epoch:
         return ""
     said = max(report.top, report.adopted, report.config.epoch)
@@ -26,13 +26,11 @@ def doubts_report(validation: Validation, sender: int, promise: Promise) -> str:
         return "its epoch is too far ahead"
     if any(entry.node != sender for entry in report.grants):
         return "it reports permits that other nodes hold"
-    if sender not in node.member.members:
-        told = [one for who, one in proposal.reports.items() if who in node.member.members]
+    if sender not in member.members:
+        told = [one for who, one in proposal.reports.items() if who in member.members]
         if said > max([max(one.top, one.config.epoch) for one in told], default=NO_EPOCH):
             return "no member knows its epoch yet"
-        config = node.member.config._replace(
-            epoch=min(node.member.config.epoch, report.config.epoch)
-        )
+        config = member.config._replace(epoch=min(member.config.epoch, report.config.epoch))
         report = promise.report = report._replace(config=config)
     reports = {**proposal.reports, sender: report}
     for who in refuted(validation, reports):
@@ -42,7 +40,7 @@ def doubts_report(validation: Validation, sender: int, promise: Promise) -> str:
         )
     out = sum([entry.permits for one in reports.values() for entry in one.grants])
     for who, one in reports.items():
-        if out > validation.most_out() and who not in node.member.members:
+        if out > validation.most_out() and who not in member.members:
             reports[who] = one._replace(grants=())  # it lapses
     promise.report = reports.pop(sender)
     proposal.reports.update(reports)

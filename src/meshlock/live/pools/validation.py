@@ -25,10 +25,12 @@ What members, and whoever has the token, can do all the same is said in docs/ope
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from hashlib import blake2b
+from operator import attrgetter
 from secrets import randbits
 from time import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.keeper import arrives_until
@@ -89,10 +91,20 @@ COUNTED = 2 * MOST_GRANTS
 MOST_NUMBER = 2**52  # of a request; whoever comes late begins above
 
 
+CLAIMS: Final[dict[type, Callable[[Any], Epoch]]] = {
+    **dict.fromkeys((Renew, Confirm, Propose, Higher, Suggest), attrgetter("epoch")),
+    **dict.fromkeys((Ledger, Copy), attrgetter("first.epoch")),
+}
+"""Messages that name an epoch which may be new to us."""
+
+OWN: Final = (Propose, Ledger)  # only the proposer of an epoch says these
+
+
 class Validation:
     def __init__(self, pool: LocalPool, node: Layer, proofs: Proofs) -> None:
         self.pool = pool
         self.node = node
+        self.member = node.member
         self.proofs = proofs
         self.mesh = pool.mesh
         self.known = 0  # an epoch's counter, and when we knew it first
@@ -120,102 +132,88 @@ class Validation:
     # -- what recovery says --------------------------------------------------------------------
 
     def doubts(self, message: Message) -> str:
-        """Why nobody may say this; empty if it may be said."""
-        node, sender = self.node, message.sender
-        if isinstance(message, Renew | Confirm):
-            if message.epoch.counter > node.member.promised.counter and self.is_beyond(
-                message.epoch
-            ):
-                return "its epoch is too far ahead"
-            if isinstance(message, Confirm) and message.sent > node.member.now:
-                return "it answers a proposal that was not made"
-        elif isinstance(message, Propose | Ledger):
-            epoch = message.epoch if isinstance(message, Propose) else message.first.epoch
+        """Why no node may say this; empty if it may be said."""
+        member, sender, kind = self.member, message.sender, type(message)
+        claim = CLAIMS.get(kind)
+        if claim is not None:
+            epoch = claim(message)
             if self.is_beyond(epoch):
                 return "its epoch is too far ahead"
-            if epoch.proposer != sender:
+            if kind in OWN and epoch.proposer != sender:
                 return "its epoch is not its own"
-        elif isinstance(message, Copy):
-            if self.is_beyond(message.first.epoch):
-                return "its epoch is too far ahead"
-            if message.first.epoch == node.member.adopted and message.first != node.member.first:
+        if isinstance(message, Confirm) and message.sent > member.now:
+            return "it answers a proposal that was not made"
+        if isinstance(message, Copy):
+            if message.first.epoch == member.adopted and message.first != member.first:
                 return "it contradicts the first ledger of its epoch"
             if message.hop >= MOST_HOPS or message.number >= MOST_NUMBER:
                 return "its counters are out of range"
-        elif isinstance(message, Higher | Suggest):
-            if self.is_beyond(message.epoch):
-                return "its epoch is too far ahead"
-        elif isinstance(message, Promise):
+        if isinstance(message, Promise):
             return doubts_report(self, sender, message)
-        elif isinstance(message, Return):
-            if message.fence in node.member.grants:
+        if isinstance(message, Return):
+            if message.fence in member.grants:
                 return "it returns permits that this node holds"
             if self.owner(message) not in (None, sender) and message.hop == GRANTS:
                 return "it returns permits that other nodes hold"
-        elif isinstance(message, Received):
+        if isinstance(message, Received):
             return self.doubts_received(sender, message)
-        elif isinstance(message, AskLedger) and message.node != sender:
-            if not self.lives(message.node, message.boot):
+        if isinstance(message, AskLedger) and message.node != sender:
+            record = self.mesh.link_map.records.get(self.pool.adapter.names.get(message.node, ""))
+            if record is not None and record.boot != message.boot:  # as that node says itself
                 return "it asks on behalf of a past boot"
-        elif isinstance(message, Refuse) and sender not in node.member.members:
+        if isinstance(message, Refuse) and sender not in member.members:
             return "it is not a member"
         return ""
 
     def is_beyond(self, epoch: Epoch) -> bool:
         """Further ahead than it can be."""
-        known, wall, now = self.node.member.promised.counter, int(time()) - ERA, self.mesh.time()
+        promised = self.member.promised.counter
         if self.known == 0:
-            self.known, self.known_at = known, now
-        if wall <= 0 and known == 0:
-            return False  # neither a clock nor a memory: whoever comes first is believed
-        most = max(wall, self.known + int(now - self.known_at)) + int(EPOCH_AHEAD.most)
-        return epoch.counter > most
+            self.known, self.known_at = promised, self.mesh.time()
+        if epoch.counter <= promised:
+            return False
+        wall, passed = int(time()) - ERA, int(self.mesh.time() - self.known_at)
+        if wall <= 0 and promised == 0:
+            return False  # neither a clock nor a memory: the first to come is believed
+        return epoch.counter > max(wall, self.known + passed) + int(EPOCH_AHEAD.most)
 
     def owner(self, message: Return) -> int | None:
         """Whose grant it is that stands in for itself here."""
-        first = self.node.member.first
+        first = self.member.first
         if first is not None and message.fence in self.node.epoch.stand_ins:
             for entry in first.kept:
                 if entry.fence == message.fence:
                     return entry.node
         return None
 
-    def lives(self, node: int, boot: int) -> bool:
-        """Does that node say so itself, by its record on the map?"""
-        record = self.mesh.link_map.records.get(self.pool.adapter.names.get(node, ""))
-        return record is None or record.boot == boot
-
     # -- what is of no use ---------------------------------------------------------------------
 
     def is_of_use(self, message: Message) -> bool:
         """What honest nodes may say, too, when they or we have missed something."""
-        node, sender = self.node, message.sender
-        members = node.member.members
-        if isinstance(message, Propose):
-            if sender not in members:
-                self.come_along(message)
-                return self.learn(message, message.config.epoch)
-        elif isinstance(message, Ledger | Copy):
-            if message.first.epoch > node.member.adopted and not self.is_believed(sender):
+        member, sender = self.member, message.sender
+        members = member.members
+        if isinstance(message, Propose) and sender not in members:
+            self.come_along(message)
+            return self.learn(message, message.config.epoch)
+        if isinstance(message, Ledger | Copy):
+            if message.first.epoch > member.adopted and not self.is_believed(sender):
                 return self.learn(message, message.first.epoch)
         elif isinstance(message, Renew):
-            if message.epoch > node.member.adopted and sender not in members:
+            if message.epoch > member.adopted and sender not in members:
                 return self.learn(message, message.epoch)
         elif isinstance(message, Higher):
-            node.member.highest = max(node.member.highest, message.epoch)
-            if self.given_up.get(sender) == node.member.adopted:
-                return False  # who proposes tells us itself
-            if node.member.proposal is not None and node.member.proposal.epoch < message.epoch:
-                remember(self.given_up, sender, node.member.adopted)
+            member.highest = max(member.highest, message.epoch)
+            if self.given_up.get(sender) == member.adopted:
+                return False  # the node that proposes tells us itself
+            if member.proposal is not None and member.proposal.epoch < message.epoch:
+                remember(self.given_up, sender, member.adopted)
         elif isinstance(message, Return):  # its owner says so itself, too
             return self.owner(message) in (None, sender)
         elif isinstance(message, Confirm):
             return sender in members
         elif isinstance(message, Accepted):
-            return (
-                node.member.holding.unaccepted is not None
-                and node.member.holding.unaccepted.receiver == sender
-            )
+            unaccepted = member.holding.unaccepted
+            return unaccepted is not None and unaccepted.receiver == sender
         elif isinstance(message, Suggest) and sender not in members:
             return self.may_suggest(sender, message)
         return True
@@ -223,25 +221,25 @@ class Validation:
     def is_believed(self, sender: int) -> bool:
         """Who tells of an epoch that we do not know: a member; or anybody, if we know of none, or
         none that we know is there any more."""
-        members, gone = self.node.member.members, self.node.member.unreachable
+        members, gone = self.member.members, self.member.unreachable
         return sender in members or all(one in gone or one == self.node.me for one in members)
 
     def learn(self, message: Message, epoch: Epoch) -> bool:
         """It is no member; or else either we or they do not know who the members are. What honest
         nodes hand on, or hold, while we have missed an epoch is no refusal."""
         node, sender = self.node, self.pool.adapter.names.get(message.sender, "?")
-        if len(node.member.members) > 0 and isinstance(message, Propose | Ledger):
+        if len(self.member.members) > 0 and isinstance(message, Propose | Ledger):
             why = f"a {message.kind} of {self.pool.name}, of which it is not a member"
             self.mesh.refusals.note(sender, why)
-        if epoch < node.member.adopted:
+        if epoch < self.member.adopted:
             node.news.inform(message.sender)
         elif (
-            epoch > node.member.adopted
-            and (node.member.now - self.asked_at) * 6 >= node.terms.lease
+            epoch > self.member.adopted
+            and (self.member.now - self.asked_at) * 6 >= node.terms.lease
         ):
-            self.asked_at = node.member.now
-            for member in node.member.members:
-                if member != node.me and member not in node.member.unreachable:
+            self.asked_at = self.member.now
+            for member in self.member.members:
+                if member != node.me and member not in self.member.unreachable:
                     node.news.ask_ledger(member)
         return False
 
@@ -249,14 +247,14 @@ class Validation:
         """Who thinks itself a member has promised its own epoch: it can take part only in one that
         is higher, and that members propose."""
         node = self.node
-        higher = propose.epoch.counter > node.member.promised.counter
-        if node.member.is_member() and higher and self.may_ask(propose.sender):
-            node.member.highest = max(node.member.highest, propose.epoch)
-            node.member.suggested_until = node.member.now + node.terms.lease // 2
+        higher = propose.epoch.counter > self.member.promised.counter
+        if self.member.is_member() and higher and self.may_ask(propose.sender):
+            self.member.highest = max(self.member.highest, propose.epoch)
+            self.member.suggested_until = self.member.now + node.terms.lease // 2
 
     def may_suggest(self, sender: int, suggest: Suggest) -> bool:
         """The same, in the same epoch, it may say again."""
-        promised = self.node.member.promised
+        promised = self.member.promised
         epoch, _ = self.suggested.get(sender, (NO_EPOCH, 0))
         return suggest.epoch < promised or epoch == promised or self.may_ask(sender)
 
@@ -264,23 +262,23 @@ class Validation:
         """For an epoch: now and then."""
         node = self.node
         _, since = self.suggested.get(sender, (NO_EPOCH, -(2**62)))
-        if node.member.now - since < SUGGESTS_AGAIN * node.terms.lease:
+        if self.member.now - since < SUGGESTS_AGAIN * node.terms.lease:
             return False
-        remember(self.suggested, sender, (node.member.promised, node.member.now))
+        remember(self.suggested, sender, (self.member.promised, self.member.now))
         return True
 
     # -- permits that are out --------------------------------------------------------------------
 
     def most_out(self) -> int:
         """So many permits can be in use; more than there are if there were more before."""
-        first, permits = self.node.member.first, self.node.member.config.permits
+        first, permits = self.member.first, self.member.config.permits
         if first is None or not first.paused:
             return permits
         return max(permits, sum([entry.permits for entry in first.kept]))
 
     def miscounts(self, token: TokenState) -> bool:
         """Free permits and those in the ledger are all there are."""
-        config = self.node.member.config
+        config = self.member.config
         out = sum([entry.permits for entry in token.ledger])
         return token.epoch == config.epoch and token.free + out != config.permits
 
@@ -304,16 +302,16 @@ class Validation:
         if state is not None:
             if state.epoch != inner.epoch or self.miscounts(state):
                 return "its token has a wrong number of permits"
-            if len(node.member.grants) > 0 and self.is_unnamed(state):
+            if len(self.member.grants) > 0 and self.is_unnamed(state):
                 return "its token does not list permits that this node holds"
             self.drop_unproved(state.ledger)
-        ours = same(inner.epoch, node.member.adopted)
-        early = node.epoch.inner is None if ours else inner.epoch > node.member.adopted
+        ours = same(inner.epoch, self.member.adopted)
+        early = node.epoch.inner is None if ours else inner.epoch > self.member.adopted
         if (
             node.terms.fixed
             and early
             and not inner.is_timed()
-            and node.member.is_addressed(inner.boot)
+            and self.member.is_addressed(inner.boot)
         ):
             return self.store(sender, inner, size)
         return ""
@@ -329,7 +327,7 @@ class Validation:
             return "it carries more than a grant"
         if lent.node != node.me or lent.lapsing or lent.fence.epoch != inner.epoch:
             return "its grant is for another node, or of another epoch"
-        if inner.epoch != node.member.adopted or node.epoch.inner is None:
+        if inner.epoch != self.member.adopted or node.epoch.inner is None:
             return ""  # it is not looked at
         if (
             getattr(inner.message, "hop", 0) >= MOST_HOPS
@@ -339,7 +337,7 @@ class Validation:
         if self.is_elsewhere(inner):
             return "its sender does not have the token"
         held = [
-            grant for grant in node.member.grants.values() if grant.epoch == node.member.adopted
+            grant for grant in self.member.grants.values() if grant.epoch == self.member.adopted
         ]
         if sum([grant.permits for grant in held]) + lent.permits > self.most_out():
             return "it grants more permits than the pool has"
@@ -353,16 +351,16 @@ class Validation:
         node = self.node
         if node.epoch.inner is not None and node.epoch.inner.tokens() > 0:
             return True
-        hop, known = getattr(inner.message, "hop", None), node.member.holding.holder_hop
+        hop, known = getattr(inner.message, "hop", None), self.member.holding.holder_hop
         if hop is None:
             return False
-        return bool(hop < known or (hop == known and inner.sender != node.member.holding.holder))
+        return bool(hop < known or (hop == known and inner.sender != self.member.holding.holder))
 
     def has_wrong_slots(self, lent: Entry, held: set[int]) -> bool:
         node = self.node
         if not node.terms.slots:
             return len(lent.slots) > 0
-        slots, config = set(lent.slots), node.member.config
+        slots, config = set(lent.slots), self.member.config
         there = config.slots if len(config.slots) > 0 else range(config.permits)
         one_each = len(slots) == len(lent.slots) == lent.permits
         return not one_each or not slots.issubset(there) or not slots.isdisjoint(held)
@@ -370,20 +368,18 @@ class Validation:
     def is_in_time(self, inner: Inner) -> bool:
         """A grant that comes after the end of its lease is a reason to propose; who is no member
         may give one now and then."""
-        node = self.node
-        if inner.lent is None or arrives_until(node.member.now, inner) > node.member.now:
+        if inner.lent is None or arrives_until(self.member.now, inner) > self.member.now:
             return True
-        return inner.sender in node.member.members or self.may_ask(inner.sender)
+        return inner.sender in self.member.members or self.may_ask(inner.sender)
 
     def doubts_received(self, sender: int, message: Received) -> str:
-        node = self.node
-        if message.epoch != node.member.adopted:
+        if message.epoch != self.member.adopted:
             return ""  # it is not looked at
         if len(message.received) > self.most_out():
             return "it acknowledges more grants than there are permits"
         if not all(is_note(label) for _, label in message.received):
             return "what it says of a grant is unreadable"
-        ledger = node.member.holding.token.ledger if node.member.holding.token is not None else ()
+        ledger = self.member.holding.token.ledger if self.member.holding.token is not None else ()
         others = {entry.fence for entry in ledger if entry.node != sender}
         if any(fence in others for fence, _ in message.received):
             return "it acknowledges grants of other nodes"
@@ -394,21 +390,19 @@ class Validation:
     def is_unnamed(self, state: TokenState) -> bool:
         """Do we hold anything that this token's ledger does not say we do?"""
         out = {entry.fence: entry.permits for entry in state.ledger}
-        for fence, grant in self.node.member.grants.items():
-            lives = grant.epoch == state.epoch and grant.until > self.node.member.now
+        for fence, grant in self.member.grants.items():
+            lives = grant.epoch == state.epoch and grant.until > self.member.now
             if lives and out.get(fence, 0) < grant.permits:
                 return True
         return False
 
     def is_stolen(self, inner: Inner) -> bool:
         """Whoever has the token can tell; the others take it along."""
-        node, proofs = self.node, self.proofs
-        if node.member.holding.token is None:
-            proofs.learn(inner.returned, inner.proofs)
+        token = self.member.holding.token
+        if token is None:
+            self.proofs.learn(inner.returned, inner.proofs)
             return False
-        return proofs.refutes(
-            node.member.holding.token.ledger, inner.sender, inner.returned, inner.proofs
-        )
+        return self.proofs.refutes(token.ledger, inner.sender, inner.returned, inner.proofs)
 
     def drop_unproved(self, ledger: tuple[Entry, ...]) -> None:
         """The token comes, and would strike out what waits for it here."""
@@ -461,6 +455,7 @@ class Proofs:
 
     def __init__(self, node: Layer) -> None:
         self.node = node
+        self.member = node.member
         self.key = randbits(256).to_bytes(32)  # of this life
         self.told: dict[Part, Proof] = {}  # of others, which go along with what is pending
 
@@ -481,7 +476,7 @@ class Proofs:
 
     def value(self, fence: Fence, left: int) -> Proof:
         """What shows that no more than so many permits are still held."""
-        what = NUMBERS.pack(fence.epoch.counter, fence.number, self.node.member.adopted.counter)
+        what = NUMBERS.pack(fence.epoch.counter, fence.number, self.member.adopted.counter)
         return hashed(blake2b(what, key=self.key, digest_size=SIZE).digest(), left)
 
     # -- on the way ----------------------------------------------------------------------------
@@ -492,9 +487,9 @@ class Proofs:
 
     def own(self, fence: Fence) -> Proof:
         node = self.node
-        if fence.epoch != node.member.adopted:
+        if fence.epoch != self.member.adopted:
             return self.value(fence, node.epoch.stand_ins.get(fence, (0, 0))[1])
-        grant = node.member.grants.get(fence)
+        grant = self.member.grants.get(fence)
         return self.value(fence, grant.permits if grant is not None else 0)
 
     def learn(self, returned: Parts, proofs: tuple[Proof, ...]) -> None:
