@@ -6,9 +6,11 @@ from meshlock.algorithms.actor import Algorithm
 from meshlock.check.arguments import judged, setup
 from meshlock.check.setup import SetUp
 from meshlock.check.verdict import Checking, Verdict
+from whole import WHOLE
 
 LINE = {"topology": "line", "nodes": 3}
 TWO = ["0:1@1", "2:1@2"]
+IN_RECOVERY = TWO if WHOLE else ["2"]
 SET_UPS: dict[str, dict[str, object]] = {
     "raymond": {"algorithm": "raymond", "topology": "line", "nodes": 4},
     "naimi-trehel": {"algorithm": "naimi-trehel", "nodes": 4},
@@ -26,7 +28,7 @@ SET_UPS: dict[str, dict[str, object]] = {
     "crashes": {
         "algorithm": "raymond",
         **LINE,
-        "requests": TWO,
+        "requests": IN_RECOVERY,
         "members": "all",
         "crashes": 1,
     },
@@ -42,11 +44,13 @@ SET_UPS: dict[str, dict[str, object]] = {
     "renews the dead": {
         "algorithm": "recovery/renews-the-dead",
         **LINE,
-        "requests": TWO,
+        "requests": IN_RECOVERY,
         "members": "all",
         "crashes": 1,
     },
 }
+LARGE: dict[str, object] = {**SET_UPS["crashes"], "requests": TWO}
+"""Of 14,244 states."""
 FOR_EVER: dict[str, dict[str, object]] = {
     "served": {"algorithm": "raymond", **LINE, "repeat": True},
     "starving": {

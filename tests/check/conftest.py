@@ -1,6 +1,9 @@
 """Searches that tests begin, and that are closed after them."""
 
+from functools import cache
+
 import pytest
+from checks import FOR_EVER, SET_UPS
 
 from meshlock.check import shared
 from meshlock.check.arguments import judged, setup
@@ -22,6 +25,20 @@ def found():
     yield search
     for explorer in opened:
         explorer.close()
+
+
+@cache
+def search_in_memory(name):
+    verdict = checking(setup(**{**SET_UPS, **FOR_EVER}[name]), judged([]), 30_000)
+    while verdict.run(1000):
+        pass
+    return verdict
+
+
+@pytest.fixture
+def in_memory():
+    """The search of a set-up by one process in memory, made once; tests only read it."""
+    return search_in_memory
 
 
 @pytest.fixture

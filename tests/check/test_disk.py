@@ -30,13 +30,11 @@ def figures(verdict):
 
 @pytest.mark.parametrize("at_hand", [50, 700, 10**6] if WHOLE else [50, 700])
 @pytest.mark.parametrize("name", SEARCHES)
-def test_the_same_states_come_in_the_same_order(name, at_hand, found, tmp_path):
-    words = SEARCHES[name]
-    in_memory = found(words)
-    on_disk = found(words, at=Space(str(tmp_path), at_hand))
+def test_the_same_states_come_in_the_same_order(name, at_hand, found, in_memory, tmp_path):
+    on_disk = found(SEARCHES[name], at=Space(str(tmp_path), at_hand))
     assert isinstance(on_disk.explorer, outgrowing.Outgrowing)
-    assert figures(on_disk) == figures(in_memory)
-    assert on_disk.explorer.backward == in_memory.explorer.backward
+    assert figures(on_disk) == figures(in_memory(name))
+    assert on_disk.explorer.backward == in_memory(name).explorer.backward
 
 
 def test_what_is_on_disk_is_more_than_what_is_at_hand(found, tmp_path):
@@ -64,19 +62,16 @@ def test_names_are_reduced_on_disk_too(found, tmp_path):
 
 @pytest.mark.parametrize("at_hand", [150, 10**6] if WHOLE else [150])
 @pytest.mark.parametrize("name", SEARCHES)
-def test_several_processes_count_the_same(name, at_hand, found, soon, tmp_path):
-    words = SEARCHES[name]
-    alone = found(words)
+def test_several_processes_count_the_same(name, at_hand, found, in_memory, soon, tmp_path):
     for workers in (2, 3) if WHOLE else (3,):
-        together = found(words, at=Space(str(tmp_path), at_hand), workers=workers)
-        assert sizes(together) == sizes(alone)
+        together = found(SEARCHES[name], at=Space(str(tmp_path), at_hand), workers=workers)
+        assert sizes(together) == sizes(in_memory(name))
 
 
-def test_several_processes_know_whether_there_may_be_cycles(found, soon, tmp_path):
+def test_several_processes_know_whether_there_may_be_cycles(found, in_memory, soon, tmp_path):
     """They keep no transitions: one process searches again where some lead back up."""
-    words = SET_UPS["custody"]
-    alone = found(words)
-    together = found(words, at=Space(str(tmp_path), 500), workers=2)
+    alone = in_memory("custody")
+    together = found(SET_UPS["custody"], at=Space(str(tmp_path), 500), workers=2)
     assert alone.explorer.backward > 0
     assert isinstance(together.explorer, outgrowing.Outgrowing)
     assert figures(together)[:-1] == figures(alone)[:-1]  # states have other numbers

@@ -4,7 +4,7 @@ import os
 import signal
 
 import pytest
-from checks import FOR_EVER, SET_UPS, sizes
+from checks import FOR_EVER, LARGE, SET_UPS, sizes
 
 from meshlock.check import shared
 from meshlock.check.arguments import judged, setup
@@ -17,14 +17,12 @@ from waiting import LIMIT
 
 
 @pytest.mark.parametrize("name", SET_UPS)
-def test_counts_and_verdicts_are_the_same_whatever_the_number(name, found, soon):
-    words = SET_UPS[name]
-    alone = found(words)
-    assert alone.complete()
+def test_counts_and_verdicts_are_the_same_whatever_the_number(name, found, in_memory, soon):
+    assert in_memory(name).complete()
     for workers in (2, 3):
-        together = found(words, workers=workers)
+        together = found(SET_UPS[name], workers=workers)
         assert isinstance(together.explorer, shared.Shared) and together.explorer.pipes
-        assert sizes(together) == sizes(alone)
+        assert sizes(together) == sizes(in_memory(name))
 
 
 def test_a_counterexample_can_be_told(found, soon):
@@ -46,14 +44,14 @@ def test_a_small_search_needs_nobody(found):
 @pytest.mark.parametrize("workers", [2, 3])
 def test_it_ends_when_all_together_have_enough(workers, found, soon):
     """Or soon after: states may be on their way from one to another."""
-    verdict = found(SET_UPS["crashes"], 2_000, workers=workers)
+    verdict = found(LARGE, 2_000, workers=workers)
     assert not verdict.complete() and not verdict.holds()
     assert 2_000 <= verdict.explorer.count() < 5_000 < 14_244
 
 
 @pytest.mark.parametrize("workers", [2, 3])
-def test_steps_back_up_are_not_yet_cycles(workers, found, soon):
-    alone = found(SET_UPS["custody"]).explorer
+def test_steps_back_up_are_not_yet_cycles(workers, found, in_memory, soon):
+    alone = in_memory("custody").explorer
     assert alone.backward > 0 and not components(alone.count(), *alone.adjacency())
     together = found(SET_UPS["custody"], workers=workers).explorer
     assert isinstance(together, shared.Shared) and together.backward == alone.backward
@@ -106,7 +104,7 @@ def test_everybody_has_a_share_that_steps_seldom_leave(count, found):
 
 
 def test_a_process_that_is_killed_is_told_of(soon):
-    words = {**SET_UPS["crashes"], "crashes": 2}
+    words = {**LARGE, "crashes": 2}
     verdict = checking(setup(**words), judged([]), 10**6, workers=2)
     while not verdict.explorer.pipes:
         verdict.run(100)

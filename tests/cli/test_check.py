@@ -1,4 +1,4 @@
-"""meshlock check, replay and shrink as other programs call them."""
+"""meshlock check, replay and shrink: what they print, and their exit codes."""
 
 import json
 import signal
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import meshlock as run_command
 from waiting import LIMIT, has_worked, sooner_or_later
 
 COMMAND = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
@@ -29,8 +30,7 @@ PRINTED = """check --algorithm jiang-printed --topology line --nodes 3 --permits
 
 
 def meshlock(line: str, *more: str) -> subprocess.CompletedProcess[str]:
-    command = [*COMMAND, *line.split(), *more]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return run_command(*line.split(), *more)
 
 
 def test_what_holds_is_said_with_counts_and_exit_0() -> None:

@@ -1,8 +1,7 @@
-"""The commands as other programs call them."""
+"""The commands: what they print, and their exit codes."""
 
 import csv
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -10,14 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from commands import meshlock
 from meshlock.algorithms.registry import ALGORITHMS
 from waiting import LIMIT, has_worked, sooner_or_later
 
 COMMAND = [sys.executable, "-m", "meshlock"]
-
-
-def meshlock(*arguments, **more):
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, **more)
 
 
 def answer(*arguments):
@@ -98,17 +94,13 @@ def test_a_scenario_file_is_a_run_and_flags_override_it(tmp_path):
 
 def test_trace_audit_and_convert(tmp_path):
     trace = tmp_path / "run.jsonl"
-    meshlock(
-        *CENTRAL.split(),
-        str(trace),
-        check=True,
-    )
+    assert meshlock(*CENTRAL.split(), str(trace)).returncode == 0
     verdict = answer("audit", str(trace))
     assert verdict["holds"]
     assert verdict["entries"] == 5
     files = {name: tmp_path / f"run.{name}" for name in ("mermaid", "shiviz", "csv", "itf")}
     for name, path in files.items():
-        meshlock("convert", str(trace), "--to", name, "-o", str(path), check=True)
+        meshlock("convert", str(trace), "--to", name, "-o", str(path)).check_returncode()
     diagram = files["mermaid"].read_text()
     assert diagram.startswith("sequenceDiagram\n")
     assert diagram.count("note over n1: enters") == 2
@@ -137,6 +129,28 @@ def test_a_short_trace_of_millions_of_nodes_is_refused(tmp_path, command, links)
     assert result.returncode == 2
     assert "has 10,000,000 nodes, too many to run again" in result.stderr
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "simulate --nodes 4 --requests 20",
+        "scenario J1 --algorithm jiang-printed",
+        "check --nodes 3 --permits 2",
+        "check --nodes 6 --topology line --max-states 100",
+        "simulat",
+    ],
+)
+def test_a_process_says_the_same(line):
+    """All other tests run the command in this process."""
+    process = subprocess.run([*COMMAND, *line.split()], capture_output=True, text=True)
+    here = meshlock(*line.split())
+    assert (process.returncode, process.stderr) == (here.returncode, here.stderr)
+    told = [
+        [text for text in output.splitlines() if "CPU" not in text]
+        for output in (process.stdout, here.stdout)
+    ]
+    assert told[0] == told[1]
 
 
 def test_a_violation_is_exit_1(tmp_path):
@@ -278,7 +292,7 @@ def test_audit_of_several_traces_says_what_is_wrong_with_them(tmp_path):
         assert sentence in run.stderr and "Traceback" not in run.stderr
 
 
-def test_compare_marks_what_is_broken(tmp_path):
+def test_compare_marks_what_is_broken(tmp_path, monkeypatch):
     few = ["--set", "nodes=13", "--set", "requests=100"]
     names = ["maekawa", "maekawa-bare", "jiang:moves=broadcast"]
     done = meshlock("compare", *names, *few, "--json")
@@ -288,7 +302,8 @@ def test_compare_marks_what_is_broken(tmp_path):
     assert list(result["results"]) == names
     assert all(set(figures) >= SIMULATE_KEYS for figures in result["results"].values())
     assert result["results"]["jiang:moves=broadcast"]["options"]["moves"] == "broadcast"
-    shown = meshlock("compare", *names, *few, env={**os.environ, "COLUMNS": "200"})
+    monkeypatch.setenv("COLUMNS", "200")
+    shown = meshlock("compare", *names, *few)
     assert shown.returncode == 1
     assert "✗ maekawa-bare violates served and leaves 13 requests unserved" in shown.stdout
     pytest.importorskip("matplotlib")

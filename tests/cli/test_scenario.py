@@ -1,14 +1,12 @@
-"""meshlock scenario as other programs call it."""
+"""meshlock scenario: what it prints, and its exit codes."""
 
 import json
-import subprocess
-import sys
 
-COMMAND = [sys.executable, "-c", "from meshlock.cli.main import run; run()", "scenario"]
+from commands import meshlock
 
 
 def scenario(*arguments):
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True)
+    return meshlock("scenario", *arguments)
 
 
 def test_the_list_names_every_scenario():
@@ -80,5 +78,5 @@ def test_one_s_own_script_can_be_played_and_its_trace_judged(tmp_path):
     trace = tmp_path / "two.jsonl"
     played = scenario(str(script), "--algorithm", "jiang-printed", "--trace", str(trace))
     assert played.returncode == 0, played.stderr
-    judged = subprocess.run([*COMMAND[:-1], "audit", str(trace)], capture_output=True, text=True)
+    judged = meshlock("audit", str(trace))
     assert judged.returncode == 0, judged.stdout

@@ -1,18 +1,14 @@
-"""meshlock simulate with members, as other programs call it."""
+"""meshlock simulate with members: what it prints, and its exit codes."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
-COMMAND = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
+from commands import meshlock
+from whole import WHOLE
+
 POOL = """simulate --nodes 5 --permits 2 --want 1-2 --members all --workload poisson:0.02
     --requests 200 --crashes 500 --cuts 1000,300 --seed 3"""
-
-
-def meshlock(*arguments):
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True)
 
 
 def test_a_pool_that_recovers_is_reported_traced_and_judged(tmp_path):
@@ -108,8 +104,11 @@ def test_a_mistake_of_recovery_is_run_and_seen():
     assert "safety" in json.dumps(json.loads(result.stdout)["violated"])
 
 
-@pytest.mark.parametrize("topology", ["complete", "grid:3x3"])
-@pytest.mark.parametrize("algorithm", ["jiang", "direct"])
+@pytest.mark.parametrize(
+    ("algorithm", "topology"),
+    [("jiang", "complete"), ("direct", "grid:3x3")]
+    + [("jiang", "grid:3x3"), ("direct", "complete")] * WHOLE,
+)
 def test_members_that_choose_themselves_survive_crashes_and_cuts(algorithm, topology, tmp_path):
     trace = tmp_path / "run.jsonl"
     given = f"simulate --algorithm {algorithm} --nodes 9 --topology {topology} --members auto"
