@@ -9,6 +9,7 @@ from meshlock.check.abstraction import Compared, Values, applies
 from meshlock.check.arguments import judged
 from meshlock.check.explorer import Explorer
 from meshlock.check.system import System
+from whole import WHOLE
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_every_step_of_jiang_has_its_like(
     )
     system = System(setup, judged([]))
     compared = Compared(system)
-    explorer = Explorer(system, 6_000)
+    explorer = Explorer(system, 6_000 if WHOLE else 2_000)
     while explorer.run(10_000):
         pass
     for state in explorer.states:

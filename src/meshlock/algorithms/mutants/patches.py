@@ -17,6 +17,7 @@ import __future__
 import ast
 import linecache
 import sys
+from collections.abc import Iterable
 from copy import copy, deepcopy
 from functools import cache
 from importlib import import_module
@@ -59,20 +60,36 @@ def text_of(module: str) -> str:
 
 class Statement(NamedTuple):
     part: ast.stmt
-    dump: str  # without places
+    text: str
     names: set[str]  # those that it defines or mentions
 
 
-def statements(text: str) -> list[Statement]:
-    return [
-        Statement(part, ast.dump(part), defined(part) | mentioned(part))
-        for part in ast.parse(text).body
-    ]
+def statements(
+    parts: list[ast.stmt], text: str, known: Iterable[Statement] = ()
+) -> list[Statement]:
+    """The parts of this text; names of those that are ``known`` are not looked for again."""
+    lines, names = text.splitlines(), {one.text: one.names for one in known}
+    found = []
+    for part in parts:
+        marks = part.decorator_list if isinstance(part, ast.ClassDef | ast.FunctionDef) else []
+        first = min([part.lineno, *[mark.lineno for mark in marks]])
+        own = "\n".join(lines[first - 1 : part.end_lineno])
+        found.append(Statement(part, own, names.get(own) or defined(part) | mentioned(part)))
+    return found
 
 
 @cache
 def real_statements(module: str) -> list[Statement]:
-    return statements(text_of(module))
+    text = text_of(module)
+    return statements(ast.parse(text).body, text)
+
+
+@cache
+def real_body(module: str, name: str) -> list[Statement]:
+    """The statements of a class."""
+    parts = [one.part for one in real_statements(module)]
+    (found,) = [one for one in parts if isinstance(one, ast.ClassDef) and one.name == name]
+    return statements(found.body, text_of(module))
 
 
 def applied(name: str, patch: str) -> dict[str, str]:
@@ -115,7 +132,9 @@ class Remade:
         self.anew = anew  # names that do not mean what they mean in the real module
         self.extended: set[str] = set()  # those of them whose classes extend the real ones
         self.text = patched.texts.get(name, "")
-        every = statements(self.text) if self.text else real_statements(name)
+        every = real_statements(name)
+        if self.text:
+            every = statements(ast.parse(self.text).body, self.text, every)
         imported: dict[str, object] = {}
         for part, _, _ in every:
             if isinstance(part, ast.ImportFrom) and (part.module or "").startswith(f"{PACKAGE}."):
@@ -133,12 +152,12 @@ class Remade:
 
     def changed(self, name: str, every: list[Statement]) -> list[ast.stmt]:
         """The statements to be run again: those that are new, and those that mention what is."""
-        old = {one.dump for one in real_statements(name)}
+        old = {one.text for one in real_statements(name)}
         every = [one for one in every if not isinstance(one.part, ast.Import | ast.ImportFrom)]
         found: list[Statement] = []
         while True:
             now = [
-                one for one in every if one.dump not in old or not self.anew.isdisjoint(one.names)
+                one for one in every if one.text not in old or not self.anew.isdisjoint(one.names)
             ]
             if len(now) == len(found):
                 return [one.part for one in found]
@@ -169,22 +188,18 @@ class Remade:
         bases = [base for base in part.bases if not self.anew.isdisjoint(mentioned(base))]
         if not all(mentioned(base) <= self.extended for base in bases):
             return part
-        parts = [one.part for one in real_statements(real.__name__)]
-        (before,) = [
-            one for one in parts if isinstance(one, ast.ClassDef) and one.name == part.name
-        ]
-        missing = defined(*before.body) - defined(*part.body)
+        before = real_body(real.__name__, part.name)
+        missing = defined(*[one.part for one in before]) - defined(*part.body)
         assert not missing, f"A patch cannot remove {missing} of {part.name}."
-        old = {ast.dump(one) for one in before.body}
+        old = {one.text for one in before}
         origin = f"original_{part.name}"
         self.module.__dict__[origin] = getattr(real, part.name)
         self.extended.add(part.name)
         body: list[ast.stmt] = []
-        for one in part.body:
-            names = mentioned(one)
-            new = ast.dump(one) not in old or not self.anew.isdisjoint(names)
-            if new or (bases and "super" in names):
-                body.append(Super(origin).visit(deepcopy(one)))
+        for one in statements(part.body, self.text or text_of(real.__name__), before):
+            new = one.text not in old or not self.anew.isdisjoint(one.names)
+            if new or (bases and "super" in one.names):
+                body.append(Super(origin).visit(deepcopy(one.part)))
         extended = copy(part)
         extended.bases = [ast.Name(origin, ast.Load()), *bases]
         extended.body = body or [ast.Pass()]
