@@ -15,7 +15,7 @@ from unittest import mock
 
 import msgspec
 
-from meshlock.algorithms import direct
+from meshlock.algorithms import direct, steps
 from meshlock.algorithms.actor import Effect, Lost, Save
 from meshlock.algorithms.direct import DirectNode
 from meshlock.algorithms.mutants.catalogue import MUTANTS
@@ -207,7 +207,7 @@ def open_without_lock(self: Promises) -> None:
 honest_close = LocalPool.close
 honest_submit = Adapter.submit
 honest_rerank = LocalPool.rerank
-honest_urgency = urgency.urgency
+honest_urgency = steps.urgency
 honest_receive = Adapter.receive
 honest_until = Members.until
 honest_write = Promises.write

@@ -298,8 +298,8 @@ def test_a_run_that_raises_and_parts_is_shrunk(tmp_path: Path) -> None:
     assert len(small.actions) < 10
 
 
-def test_priorities_below_zero_play_again(tmp_path: Path) -> None:
-    """As deadlines have them."""
+def test_deadlines_play_again(tmp_path: Path) -> None:
+    """They rise while they wait."""
     given = {"nodes": 3, "requests": 20, "priority": "deadline:uniform:1,9", "raise": "0.5"}
     recorded(tmp_path / "run.jsonl", run_settings(given))
     schedule, entries = read(Trace(tmp_path / "run.jsonl"))

@@ -14,6 +14,7 @@ from typing import Any
 from meshlock.algorithms.actor import Actor, Algorithm, ChoosingActor, Message
 from meshlock.algorithms.recovery.messages import Inner
 from meshlock.algorithms.registry import refuse_impossible, settle
+from meshlock.algorithms.steps import in_grants, urgency, without_unit
 from meshlock.errors import Refused
 from meshlock.properties.sentences import no_link
 from meshlock.simulate.driven_lives import ENDLESS, DrivenLives, Impossible
@@ -57,6 +58,8 @@ class DrivenRun(Steps):
             name: value for name, value in scenario.options.items() if name in algorithm.options
         }
         settled = settle(algorithm, {**known, **(options or {})})
+        if scenario.deadlines:
+            settled = in_grants(settled)
         refuse_set_up(scenario, algorithm, network)
         self.graph = LiveGraph(network.size, network.links())  # as the links are now
         layered: LayeredNodes | None = None
@@ -93,7 +96,7 @@ class DrivenRun(Steps):
         self.behaviours: dict[int, int] = {}  # node: its choice, where somebody made it
         self.lives = DrivenLives(self)
         self.text = ""  # of the step at hand
-        self.outcome = ScenarioOutcome(scenario, algorithm, self.options)
+        self.outcome = ScenarioOutcome(scenario, algorithm, without_unit(self.options))
         self.lines: list[str] = []
         if trace is not None:
             trace.begin(trace_setup(self), self.nodes)
@@ -121,10 +124,14 @@ class DrivenRun(Steps):
 
     # -- clients ------------------------------------------------------------------------
 
-    def ask(self, node: int, want: int, priority: int) -> None:
+    def ask(self, node: int, want: int, priority: int, within: float | None = None) -> None:
+        """``within``: seconds until its deadline."""
         self.refuse_down(node)
         self.requests += 1
         client = SimulatedClient(node, want, priority)
+        if within is not None:
+            client.deadline = self.now + within
+            client.priority = urgency(priority // self.units, within, self.units)
         client.number = self.requests
         self.waiting[client.number] = client
         if self.is_busy(node):
@@ -132,7 +139,7 @@ class DrivenRun(Steps):
         self.submit(client)
 
     def request(self, client: SimulatedClient) -> None:
-        self.text = f"asks for {client.want} with priority {client.priority}"
+        self.text = f"asks for {client.want} with priority {self.in_steps(client.priority)}"
         super().request(client)
 
     def leave(self, node: int, which: int = 1) -> bool:
@@ -184,7 +191,8 @@ class DrivenRun(Steps):
         client = at(self.waiting, node, which)
         if client is None:
             return False
-        self.text = f"changes its priority from {client.priority} to {priority}"
+        before, after = self.in_steps(client.priority), self.in_steps(priority)
+        self.text = f"changes its priority from {before} to {after}"
         if not self.change_priority(client, priority):
             raise Impossible(f"{self.algorithm.name} cannot change the priority of a request.")
         if self.text:  # it queues still, so that no handler has run

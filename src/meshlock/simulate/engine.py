@@ -8,7 +8,10 @@ events happen in the order in which they were put there, so a run is a function 
 
 from __future__ import annotations
 
+from math import inf
+
 from meshlock.algorithms.actor import NIL, Actor, Message
+from meshlock.algorithms.steps import time_on_level
 from meshlock.simulate.agenda import Agenda
 from meshlock.simulate.measures import RunMeasures
 from meshlock.simulate.run_setup import RunSetup
@@ -46,11 +49,12 @@ class ArrivalOrder:
 
 class Intent:
     """What a client will do while it waits or holds: release a number of permits, or, if none,
-    change its priority."""
+    change its priority, or become more urgent as its ``deadline`` comes closer."""
 
-    def __init__(self, client: SimulatedClient, permits: int) -> None:
+    def __init__(self, client: SimulatedClient, permits: int, deadline: float = 0.0) -> None:
         self.client = client
         self.permits = permits
+        self.deadline = deadline
 
 
 class Simulation(Steps):
@@ -75,7 +79,8 @@ class Simulation(Steps):
         low, high = workload.priorities
         ranked = low != high or workload.deadlines is not None
         sized = workload.wants[0] != workload.wants[1]
-        self.measures = RunMeasures(network.size, self.sent, ranked, sized, self.promises.ageing)
+        ageing = self.promises.ageing * self.units
+        self.measures = RunMeasures(network.size, self.sent, ranked, sized, ageing, self.units)
         self.events = 0
         self.agenda = Agenda()
         self.serial_number = 0
@@ -139,6 +144,14 @@ class Simulation(Steps):
             if after >= 0.0:
                 self.schedule(self.now + after, Intent(client, 0))
         self.submit(client)
+        self.rise_later(client)
+
+    def rise_later(self, client: SimulatedClient) -> None:
+        """A request with a deadline becomes more urgent whenever its level rises."""
+        if client.deadline > 0.0 and self.algorithm.serves.priorities and not client.inside:
+            pause = time_on_level(client.deadline - self.now)
+            if pause < inf:
+                self.schedule(self.now + pause, Intent(client, 0, client.deadline))
 
     def enters(self, node: Actor, client: SimulatedClient) -> None:
         measures = self.measures
@@ -160,7 +173,15 @@ class Simulation(Steps):
             self.release_some(client, part)
             return
         deadline = client.deadline
-        if not self.change_priority(client, self.workload.change_urgency(client, self.now)):
+        if intent.deadline > 0.0:
+            if intent.deadline == deadline:
+                self.change_priority(client, self.workload.closer(client, self.now))
+                self.rise_later(client)
+            return
+        if self.change_priority(client, self.workload.change_urgency(client, self.now)):
+            self.measures.changed += 1
+            self.rise_later(client)
+        else:
             client.deadline = deadline
 
     def gets_priority(self, client: SimulatedClient, priority: int) -> None:

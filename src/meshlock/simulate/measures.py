@@ -86,7 +86,9 @@ class RunMeasures:
     compares aged priorities once and for all.
     """
 
-    def __init__(self, nodes: int, sent: Kinds, ranked: bool, sized: bool, ageing: float) -> None:
+    def __init__(
+        self, nodes: int, sent: Kinds, ranked: bool, sized: bool, ageing: float, units: int = 1
+    ) -> None:
         self.requested = 0
         self.entries = 0
         self.sent = sent
@@ -106,6 +108,7 @@ class RunMeasures:
         self.ranked = ranked  # priorities differ, so overtaking means something
         self.sized = sized  # and so do wants
         self.ageing = ageing
+        self.units = units  # of priority, in a step
         self.base = Overtakings()  # by the priorities that requests have
         self.aged = Overtakings()  # by these and what waiting adds
         self.known = 0  # entries although a higher request was known where it was decided
@@ -141,7 +144,7 @@ class RunMeasures:
         if self.sized:
             self.by_want.add(client.want, wait)
         if self.ranked:
-            self.by_priority.add(client.priority, wait)
+            self.by_priority.add(client.priority // self.units, wait)
             self.base.enters(client.priority)
             self.aged.enters(client.rank)
             if known is not None and known > client.priority:
@@ -157,7 +160,6 @@ class RunMeasures:
 
     def changes(self, client: SimulatedClient, priority: int) -> None:
         """A client that waits is to have this priority, and keeps its age."""
-        self.changed += 1
         if self.ranked:
             rank = client.rank + (priority - client.priority)
             self.base.gives_up(client.priority)

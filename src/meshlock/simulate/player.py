@@ -115,7 +115,9 @@ class Player:
             "raise": run.rush,
             "release": run.give_some,
         }
-        numbers = [script.signed(number, word) for word in words[1:]]
+        numbers = [script.signed(number, word) for word in words[2 if verb == "raise" else 1 :]]
+        if verb == "raise":
+            numbers.insert(0, script.priority(number, words[1], run.units))
         if not acts[verb](script.node(number, words[0]), *numbers):
             waits = verb in ("withdraw", "raise")
             missing = "nobody waits there" if waits else "nobody is inside there"
@@ -150,14 +152,19 @@ class Player:
     def request(self, number: int, words: list[str]) -> None:
         node = self.scenario.node(number, words[0])
         want, priority = 1, 0
+        within: float | None = None
         for key, value in zip(words[1::2], words[2::2], strict=False):
             if key == "want":
                 want = self.scenario.whole(number, value)
             elif key == "priority":
-                priority = self.scenario.signed(number, value)
+                priority = self.scenario.priority(number, value, self.run.units)
+            elif key == "deadline" and self.scenario.deadlines:
+                within = self.scenario.decimal(number, value)
+            elif key == "deadline":
+                raise self.scenario.wrong(number, "say first that there are any: 'deadlines'.")
             else:
                 raise self.scenario.wrong(number, f"a request has want and priority, not '{key}'.")
-        self.run.ask(node, want, priority)
+        self.run.ask(node, want, priority, within)
 
     # -- expectations ---------------------------------------------------------------------------
 

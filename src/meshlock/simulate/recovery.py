@@ -189,12 +189,14 @@ class RecoverySimulation(RoutedSimulation):
 
     def submit(self, client: SimulatedClient) -> None:
         if self.order is not None:
-            self.order.asks(self.now, client.number, client.node, client.priority)
+            priority, due = client.priority // self.units, client.deadline > 0.0
+            self.order.asks(self.now, client.number, client.node, priority, due)
         super().submit(client)
 
     def gets_priority(self, client: SimulatedClient, priority: int) -> None:
-        if self.order is not None:
-            self.order.changes(self.now, client.number, priority)
+        step = priority // self.units
+        if self.order is not None and step != client.priority // self.units:
+            self.order.changes(self.now, client.number, step)
         super().gets_priority(client, priority)
 
     def enters(self, node: Actor, client: SimulatedClient) -> None:

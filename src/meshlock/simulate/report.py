@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
+from meshlock.algorithms.steps import without_unit
 from meshlock.simulate.engine import Simulation
 from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.recovery import RecoverySimulation
@@ -51,7 +52,7 @@ def figures(run: Simulation, seed: int, cpu: float) -> dict[str, Any]:
         wants = [(run.workload.wants[0], measures.waits)]
     result: dict[str, Any] = {
         "algorithm": run.algorithm.name,
-        "options": run.options,
+        "options": without_unit(run.options),
         "nodes": run.network.size,
         "permits": run.permits,
         "seed": seed,

@@ -15,7 +15,7 @@ import msgspec
 from meshlock.algorithms.actor import WAKE, ChoosingActor, Effect, Enter, Message, Save, choices_of
 from meshlock.algorithms.recovery.messages import Inner, content
 from meshlock.algorithms.registry import find, joined, settle
-from meshlock.algorithms.steps import in_grants, units
+from meshlock.algorithms.steps import UNIT, in_grants, units
 from meshlock.topology.graphs import Complete, Graph, Rooted, Topology
 from meshlock.topology.specification import MOST_LINKS
 from meshlock.trace.reader import BadTrace, Trace
@@ -64,7 +64,10 @@ class Rerun:
             network = Graph(size, [(one, other) for one, other in links or []])
         if tree:
             network = Rooted(size, network.links(), tree)
+        unit = given.pop(UNIT, "")
         options = settle(algorithm, given)
+        if unit or setup.get("source") == "live":
+            options = in_grants(options)
         self.near = [set(network.neighbours(node)) for node in range(size)]
         self.layered: LayeredNodes | None = None
         if "recovery" in setup:
@@ -76,7 +79,6 @@ class Rerun:
             self.nodes = self.layered.nodes
         elif setup.get("source") == "live":
             self.out = []
-            options = in_grants(options)
             self.nodes = joined(
                 algorithm, size, setup["holder"], setup["permits"], options, self.out
             )

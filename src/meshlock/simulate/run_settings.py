@@ -30,7 +30,7 @@ class PlainSettings(Settings):
     priority: str = option(
         "0",
         "Set the priority of requests (larger is more urgent): 5, or 1-9 for a random one, or "
-        "deadline:TIME, earliest first.",
+        "deadline:TIME, earliest first, or both: 1-9/deadline:TIME.",
     )
     raise_: str = option(
         "0",

@@ -31,6 +31,8 @@ failures custody                 nothing happens to what is on a failing link bu
 founder N                        nobody has links yet: N has made the pool, others come to it
 algorithm NAME                   who plays unless the command line says otherwise (jiang)
 option NAME=VALUE                an option, for algorithms that have it
+deadlines                        requests may have deadlines, which count for parts of a step of
+                                 priority
 seed N                           of the draws (1), where nothing says what a node chooses
 members all, members N           the nodes run under the recovery layer: all, or the first N, are
                                  members, and nodes may crash
@@ -43,7 +45,8 @@ unordered NAME                   the authors of algorithm NAME claim to need no 
 ===============================  =========================================================
 
 ===============================  =========================================================
-request N [want H] [priority P]  a client of node N asks for H permits
+request N [want H] [priority P]  a client of node N asks for H permits; with ``deadline D`` it
+                                 should have them in D seconds
 leave N [NUMBER]                 the client that has been inside N longest leaves, or the one
                                  of that number (somebody is expected to be inside)
 release N H [NUMBER]             the client that has been inside N longest releases H of its
@@ -51,7 +54,8 @@ release N H [NUMBER]             the client that has been inside N longest relea
 withdraw N [NUMBER]              the client that has waited longest at N gives up, or the one of
                                  that number
 raise N P [NUMBER]               the client that has waited longest at N, or the one of that
-                                 number, has priority P from now on, higher or lower
+                                 number, has priority P from now on, higher or lower; with
+                                 deadlines parts of a step count: 0.99 when one has passed
 behaviour N ... WORD             from now on these nodes, or all if none is named, choose
                                  WORD where the algorithm leaves a choice: ``proxy`` or
                                  ``transit`` in the general scheme; ``drawn``: by lot again
@@ -124,6 +128,7 @@ class Scenario:
         self.founder = NIL  # of a pool to which nodes come without links
         self.algorithm = "jiang"
         self.options: dict[str, str] = {}
+        self.deadlines = False
         self.seed = 1
         self.members = 0  # 0: plain nodes
         self.lease = 100.0
@@ -172,6 +177,8 @@ class Scenario:
         elif words[0] == "option" and len(words) == 2 and "=" in words[1]:
             option, _, value = words[1].partition("=")
             self.options[option] = value
+        elif words == ["deadlines"]:
+            self.deadlines = True
         elif words[0] == "seed" and len(words) == 2:
             self.seed = self.whole(number, words[1])
         elif words[0] == "members" and len(words) == 2:
@@ -228,6 +235,13 @@ class Scenario:
         if not 0.0 <= value < 1e12:
             raise self.wrong(number, f"'{word}' should be a number, not below 0.")
         return value
+
+    def priority(self, number: int, word: str, units: int) -> int:
+        """In units of a step of priority; parts of a step only where there are deadlines."""
+        if not self.deadlines:
+            return self.signed(number, word)
+        sign = -1 if word.startswith("-") else 1
+        return sign * round(self.decimal(number, word.removeprefix("-")) * units)
 
     def node(self, number: int, word: str) -> int:
         if self.size < 1:

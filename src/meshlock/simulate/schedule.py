@@ -11,12 +11,14 @@ from typing import Any
 
 from meshlock.algorithms.actor import Algorithm
 from meshlock.algorithms.registry import find
+from meshlock.algorithms.steps import UNIT
 from meshlock.errors import Refused
 from meshlock.simulate.driven import DrivenRun
 from meshlock.simulate.outcome import ScenarioOutcome
 from meshlock.simulate.player import Player
 from meshlock.simulate.rerun import refuse_too_large
 from meshlock.simulate.scenario import Scenario, drawn
+from meshlock.trace.audit import counts
 from meshlock.trace.reader import Trace
 
 
@@ -226,7 +228,7 @@ class Reading:
     def cause(self, kind: str, node: int, event: dict[str, Any]) -> None:
         choice = event.get("choice", -1)
         if kind == "request":
-            rest = f"want {event.get('want', 1)} priority {event.get('priority', 0)}"
+            rest = f"want {event.get('want', 1)} priority {counts(event)}"
             self.waiting.setdefault(node, []).append(self.trace.whole(event, "client"))
             self.add(event["t"], Action("request", node, -1, rest), choice)
         elif kind == "leave":
@@ -266,7 +268,7 @@ class Reading:
             self.add(event["t"], Action("release", node, -1, rest), choice)
         elif kind == "priority":
             here = self.waiting.get(node, [])
-            rest = f"{self.trace.whole(event, 'priority')} {self.place_in(here, event)}".strip()
+            rest = f"{counts(event)} {self.place_in(here, event)}".strip()
             self.add(event["t"], Action("raise", node, -1, rest), choice)
         elif not (self.leased and kind in ("start", "withdraw")):
             raise Refused(f"A trace with '{kind}' events cannot be replayed.")
@@ -375,7 +377,10 @@ def read(trace: Trace) -> tuple[Schedule, list[int]]:
         lines.append(f"founder {setup['holder']}")
     if reading.failures != "drain" and not reading.leased:
         lines.append(f"failures {reading.failures}")
-    lines += [f"option {name}={value}" for name, value in dict(setup.get("options", {})).items()]
+    options = dict(setup.get("options", {}))
+    if options.pop(UNIT, "") or setup.get("source") == "live":
+        lines.append("deadlines")
+    lines += [f"option {name}={value}" for name, value in options.items()]
     tree = [int(father) for father in setup.get("tree", [])]
     algorithm = find(str(setup.get("algorithm")))
     return Schedule(

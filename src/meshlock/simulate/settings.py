@@ -23,6 +23,7 @@ from typing import Any
 
 from meshlock.algorithms.actor import Actor, Algorithm
 from meshlock.algorithms.registry import ALGORITHMS, find, refuse_impossible, settle
+from meshlock.algorithms.steps import in_grants, step
 from meshlock.errors import Attempt, Refused, setting
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.engine import Simulation
@@ -188,11 +189,9 @@ def workload(settings: RunSettings) -> Workload:
     if wants[0] < 1:
         raise Refused(f"A request is for at least one permit: use {setting('want')} 1 or more.")
     urgency = settings.priority
-    priorities, deadlines = (0, 0), None
-    if urgency.startswith("deadline:"):
-        deadlines = duration("priority", urgency.removeprefix("deadline:"), seed)
-    else:
-        priorities = span("priority", urgency)
+    levels, due, within = urgency.rpartition("deadline:")
+    deadlines = duration("priority", within, seed) if due else None
+    priorities = span("priority", (levels.rstrip("/") or "0") if due else urgency)
     serial = text == "serial"
     raises, parts = part("raise", settings.raise_), part("release-part", settings.release_part)
     return Workload(
@@ -252,6 +251,8 @@ def simulation(settings: RunSettings, trace: TraceWriter | None) -> Simulation:
     seed = settings.seed
     permits = settings.permits
     work = workload(settings)
+    if work.deadlines is not None:
+        options, work.step = in_grants(options), step(options)
     refuse_intents(algorithm, work)
     links = settings.links
     if links not in ("fifo", "unordered"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import log
 from random import Random
 
+from meshlock.algorithms.steps import urgency
 from meshlock.simulate.durations import Duration
 from meshlock.world.clients import SimulatedClient
 
@@ -37,6 +38,7 @@ class Workload:
         self.wants = wants
         self.priorities = priorities
         self.deadlines = deadlines
+        self.step = 1  # of priority; where there are deadlines, in grants
         self.raises = raises  # share of requests whose priority changes
         self.parts = parts  # share of grants for several permits that are released in parts
         self.requester = Random(f"{seed}:requester").random
@@ -54,13 +56,13 @@ class Workload:
         return SimulatedClient(node, want, self.priorities[0])
 
     def make_urgent(self, client: SimulatedClient, now: float) -> None:
-        """Where priorities differ: draw one, or make it from a deadline (earlier is higher)."""
-        if self.deadlines is not None:
-            client.deadline = now + self.deadlines.draw()
-            client.priority = by_deadline(client.deadline)
-            return
+        """Where priorities differ: draw one, and a deadline."""
         low, high = self.priorities
         client.priority = low + int(self.urgency() * (high - low + 1))
+        if self.deadlines is not None:
+            left = self.deadlines.draw()
+            client.deadline = now + left
+            client.priority = urgency(client.priority, left, self.step)
 
     def change_after(self, mean: float) -> float:
         """How long a request waits before its priority changes; below 0 if it never does."""
@@ -69,21 +71,24 @@ class Workload:
         return -mean * log(1.0 - self.raising())
 
     def change_urgency(self, client: SimulatedClient, now: float) -> int:
-        """Another priority than it has, drawn from the same range, or from another deadline."""
-        if self.deadlines is not None:
-            client.deadline = now + self.deadlines.draw()
-            return by_deadline(client.deadline)
+        """Another priority than it has, drawn from the same range, or another deadline."""
         low, high = self.priorities
+        before = client.priority // self.step
         drawn = low + int(self.raising() * (high - low))
-        return drawn if drawn < client.priority else drawn + 1
+        if low < high and drawn >= before:
+            drawn += 1
+        if self.deadlines is None:
+            return drawn
+        left = self.deadlines.draw()
+        client.deadline = now + left
+        return urgency(drawn, left, self.step)
+
+    def closer(self, client: SimulatedClient, now: float) -> int:
+        """What it counts for by now, with its deadline."""
+        return urgency(client.priority // self.step, client.deadline - now, self.step)
 
     def part_of(self, want: int) -> int:
         """How many permits a client releases before the others; 0: none."""
         if want < 2 or self.parting() >= self.parts:
             return 0
         return 1 + int(self.parting() * (want - 1))
-
-
-def by_deadline(deadline: float) -> int:
-    """The priority of a request with this deadline: earlier is higher."""
-    return -int(deadline * 1000.0)

@@ -25,6 +25,7 @@ from meshlock.algorithms.actor import (
 )
 from meshlock.algorithms.clients import NOBODY, OneAtATime
 from meshlock.algorithms.registry import joined
+from meshlock.algorithms.steps import units
 from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import FIRST_KNOWN, promises
@@ -41,7 +42,7 @@ class Steps(Effects):
     algorithm's own; with a ``founder``, others have come to its pool."""
 
     __slots__ = (
-        *("algorithm", "options", "permits", "trace", "layered", "promises"),
+        *("algorithm", "options", "units", "permits", "trace", "layered", "promises"),
         *("nodes", "monitor", "now", "in_flight"),
         *("lost", "many_clients", "present", "turns"),
         *("choosing", "plain", "draw", "choice"),
@@ -60,6 +61,7 @@ class Steps(Effects):
     ) -> None:
         self.algorithm = algorithm
         self.options = options
+        self.units = units(options)  # of priority, in a step
         self.permits = permits
         self.trace = trace
         self.layered = layered
@@ -112,12 +114,13 @@ class Steps(Effects):
         if monitor.judges_order:
             if self.in_flight == 0:
                 monitor.quiet()
-            client.rival = monitor.asks(client.node, client.priority)
+            client.rival = monitor.asks(client.node, self.in_steps(client.priority))
         tokens, permits = node.tokens(), node.free_permits()
         node.request(client.number, client.want, client.priority)
         cause = NOTHING
         if self.trace is not None:
-            cause = {"client": client.number, "want": client.want, "priority": client.priority}
+            cause = {"client": client.number, "want": client.want}
+            cause |= self.urgency(client, client.priority)
         self.done(node, "request", cause, tokens, permits)
         if monitor.at_once:
             monitor.moved()
@@ -171,14 +174,26 @@ class Steps(Effects):
         if not node.change_priority(client.number, client.want, priority):
             return False
         if client.rival is not None:
-            self.monitor.changes(client.rival, priority, self.in_flight == 0)
+            self.monitor.changes(client.rival, self.in_steps(priority), self.in_flight == 0)
         elif self.layered is not None:
             self.layered.changes_priority(client, priority)
         self.gets_priority(client, priority)
-        cause = {"client": client.number, "priority": priority}
+        cause = {"client": client.number, **self.urgency(client, priority)}
         self.done(node, "priority", cause, tokens, permits)
         self.monitor.moved()
         return True
+
+    def in_steps(self, priority: int) -> float:
+        """What a request counts for, in steps of priority: with a deadline, a part of one more."""
+        return priority if self.units == 1 else priority / self.units
+
+    def urgency(self, client: SimulatedClient, priority: int) -> dict[str, Any]:
+        """In a trace."""
+        told: dict[str, Any] = {"priority": priority // self.units}
+        if client.deadline > 0.0:
+            told["deadline"] = round(client.deadline - self.now, 3)
+            told["urgency"] = self.in_steps(priority)
+        return told
 
     def gets_priority(self, client: SimulatedClient, priority: int) -> None:
         client.priority = priority

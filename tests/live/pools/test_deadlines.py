@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from virtual import Network
 
 from meshlock import Node, NotInTime, Refused
+from meshlock.algorithms.steps import LEVELS, SHORTEST, level, time_on_level, urgency
 from meshlock.live.machine import limits
 from meshlock.live.pools.grants import LATEST, Acquire, Pool
-from meshlock.live.pools.urgency import LEVELS, SHORTEST, level, time_on_level, urgency
 from meshlock.simulate.rerun import with_states
 from meshlock.trace.audit import Audit
 from meshlock.trace.merge import merge

@@ -31,6 +31,7 @@ from meshlock.algorithms.recovery.messages import (
     content,
 )
 from meshlock.algorithms.recovery.records import new
+from meshlock.algorithms.steps import urgency
 from meshlock.errors import Refused
 from meshlock.live.links.frames import UNREADABLE, BadFrame, Carry, Content, RoutedFrame, encode
 from meshlock.live.links.mesh import DRIFT, Mesh
@@ -40,7 +41,7 @@ from meshlock.live.pools.fields import FIELDS, SEAL, row
 from meshlock.live.pools.grants import Grant, Waiter
 from meshlock.live.pools.members import Members
 from meshlock.live.pools.pool_configuration import PoolConfiguration
-from meshlock.live.pools.urgency import time_left, urgency
+from meshlock.live.pools.urgency import time_left
 
 if TYPE_CHECKING:
     from meshlock.live.pools.peers import Peers

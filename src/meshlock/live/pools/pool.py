@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any
 
+from meshlock.algorithms.steps import urgency
 from meshlock.errors import NodeClosed, NoSuchPool, NotInTime, Refused
 from meshlock.live.links.mesh import Mesh
 from meshlock.live.machine import clock, labels, limits
@@ -26,7 +27,7 @@ from meshlock.live.pools.picture import ahead, picture
 from meshlock.live.pools.promises import Promises
 from meshlock.live.pools.recording import Recording
 from meshlock.live.pools.status import Picture
-from meshlock.live.pools.urgency import Rises, urgency
+from meshlock.live.pools.urgency import Rises
 from meshlock.live.pools.views import View, Views
 
 MOST_WAITING = 100_000
