@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from itertools import combinations
+from typing import NamedTuple
 
 import pytest
 
@@ -29,18 +30,29 @@ TAIL: Names = {"a": (), "b": ("c",), "c": ("a",)}
 RING: Names = {"a": ("b",), "b": ("c",), "c": ("a",)}
 
 
-class World:
-    """Three nodes, of which two want to make the pool."""
+class Setting(NamedTuple):
+    """What may happen: who wants to make the pool, how often the last restarts, and how many disks
+    are lost, each when all others know the pool."""
 
-    def __init__(self, names: Names, make: type[Election], restarts: int) -> None:
-        self.names = names
+    names: Names
+    founders: str = "ab"
+    restarts: int = 0
+    losses: int = 0
+
+
+class World:
+    """Some nodes, of which some want to make the pool."""
+
+    def __init__(self, setting: Setting, make: type[Election]) -> None:
+        self.names = names = setting.names
         self.nodes = {name: make(name) for name in names}
-        self.own = {"a": 2, "b": 1, "c": 0}
+        self.own = dict.fromkeys(names, 0)
+        self.own |= {name: place for place, name in enumerate(reversed(setting.founders), 1)}
         self.disks: dict[str, Voted | None] = dict.fromkeys(names)
         self.links: frozenset[frozenset[str]] = frozenset()
         self.pool = dict.fromkeys(names, 0)  # what each of them knows
         self.made: frozenset[int] = frozenset()
-        self.restarts = restarts
+        self.restarts, self.losses = setting.restarts, setting.losses
 
     def state(self) -> object:
         return (
@@ -53,6 +65,7 @@ class World:
             tuple(self.pool.values()),
             self.made,
             self.restarts,
+            self.losses,
         )
 
     def copied(self) -> World:
@@ -71,7 +84,8 @@ class World:
         return Expected((len(named) + 1) // 2 + 1, frozenset(named), linked & frozenset(named))
 
     def steps(self) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-        """A link comes up, or a node restarts, or one acts on what some neighbours tell it."""
+        """A link comes up, a node restarts, with its disk or without, or one acts on what some
+        neighbours tell it."""
         for one, other in combinations(self.nodes, 2):
             if frozenset((one, other)) not in self.links:
                 yield "link", one, (other,)
@@ -82,12 +96,22 @@ class World:
                     for some in combinations(near, size):
                         yield "act", name, some
         if self.restarts:
-            yield "restart", "c", ()
+            yield "restart", max(self.nodes), ()
+        for name in self.nodes if self.losses else ():
+            known = all(self.pool[other] for other in self.nodes if other != name)
+            if known and self.expected(name).needs > 1:
+                yield "lose", name, ()
 
     def take(self, what: str, name: str, others: tuple[str, ...]) -> None:
         if what == "link":
             self.links |= {frozenset((name, *others))}
         elif what == "restart":
+            self.restarts -= 1
+            self.restart(name)
+        elif what == "lose":
+            self.losses -= 1
+            self.disks[name] = None
+            self.pool[name] = 0
             self.restart(name)
         else:
             self.act(name, others)
@@ -111,8 +135,7 @@ class World:
             self.disks[name] = Voted(what, node.founders[what], tuple(node.withdrawn))
 
     def restart(self, name: str) -> None:
-        """With its disk; its links are gone, and come back. It is the one that only votes."""
-        self.restarts -= 1
+        """With what is on its disk; its links are gone, and come back."""
         self.links = frozenset(link for link in self.links if name not in link)
         disk = self.disks[name]
         self.nodes[name] = type(self.nodes[name])(name)
@@ -128,12 +151,10 @@ def copied(node: Election) -> Election:
     return other
 
 
-def most_pools(
-    names: Names, restarts: int, make: type[Election] = Election
-) -> tuple[int, int, int]:
+def most_pools(setting: Setting, make: type[Election] = Election) -> tuple[int, int, int]:
     """Over all orders: how many pools were made at most, in how many states any, and all states."""
     born, seen = 0, set[object]()
-    waiting = [World(names, make, restarts)]
+    waiting = [World(setting, make)]
     while waiting:
         world = waiting.pop()
         for step in world.steps():
@@ -149,11 +170,16 @@ def most_pools(
     return int(born > 0), born, len(seen)
 
 
-@pytest.mark.parametrize(
-    ("names", "restarts"), [(ALL, 1), (STAR, 0), (LINE, 0), (LONE, 1), (TAIL, 0), (RING, 0)]
-)
-def test_one_pool_is_born_in_every_order(names: Names, restarts: int) -> None:
-    most, born, states = most_pools(names, restarts)
+SETTINGS = [
+    *[Setting(ALL, restarts=1), Setting(STAR), Setting(LINE), Setting(LONE, restarts=1)],
+    *[Setting(TAIL), Setting(RING)],
+    *[Setting(names, losses=1) for names in (LONE, TAIL, RING)],
+]
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_one_pool_is_born_in_every_order(setting: Setting) -> None:
+    most, born, states = most_pools(setting)
     assert most == 1 and born > 0, states
 
 
@@ -200,10 +226,10 @@ class Lonely(Election):
     [(Fickle, ALL, 0), (Forgetful, ALL, 1), (Content, TAIL, 0), (Lonely, ALL, 0)],
 )
 def test_a_mistake_makes_two_pools(make: type[Election], names: Names, restarts: int) -> None:
-    assert most_pools(names, restarts, make)[0] > 1
+    assert most_pools(Setting(names, restarts=restarts), make)[0] > 1
 
 
 @pytest.mark.parametrize("names", [{"a": (), "b": (), "c": ("a", "b")}])
 def test_two_that_name_nobody_are_two_makers(names: Names) -> None:
     """As guarantees.md says: by the word of whoever started them."""
-    assert most_pools(names, 0)[0] == 2
+    assert most_pools(Setting(names))[0] == 2
