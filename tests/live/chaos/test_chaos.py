@@ -16,7 +16,6 @@ from meshlock.live.chaos.figures import figures
 from meshlock.live.chaos.judge import RecordVerdict, judge
 from meshlock.live.chaos.majority import able, across
 from meshlock.live.chaos.record import (
-    AnyLine,
     AskedLine,
     Changed,
     ChangingLine,
@@ -35,6 +34,7 @@ from meshlock.live.chaos.record import (
     NotServed,
     Quiet,
     ReadyLine,
+    RecordLine,
     Released,
     ReleasedSome,
     RenewedLine,
@@ -237,7 +237,7 @@ LINKS = [("n0", "n1"), ("n0", "n2"), ("n1", "n2")]
 
 
 def story(
-    *lines: AnyLine,
+    *lines: RecordLine,
     took_all: list[str] = NODES,
     accepted: list[int] | None = None,
     quiet=90.0,
@@ -249,7 +249,7 @@ def story(
     """
     set_up = SetUpLine(0.0, NODES, LINKS, permits=2, lease=3.0, silence=3.1, within=15.0)
     set_up.slots = slots or []
-    record: list[AnyLine] = [
+    record: list[RecordLine] = [
         set_up,
         *[Up(t=0.1, node=node) for node in NODES],
         *lines,
@@ -261,7 +261,7 @@ def story(
 
 def use(
     c: str, asked: float, begin: float, end: float, fence: int, want: int = 1, node: str = "n0"
-) -> list[AnyLine]:
+) -> list[RecordLine]:
     """A client asks, is granted with a lease that would last, and gives back."""
     return [
         AskedLine(t=asked, c=c, n=fence, node=node, want=want, priority=0),
@@ -283,7 +283,7 @@ def test_too_many_permits_are_noticed():
     assert violation.sentence == ("3 of 2 permits are valid: a/1 (1, fence 1), b/2 (2, fence 2)")
 
 
-def named(*slots: str, begin: float, end: float, fence: int) -> list[AnyLine]:
+def named(*slots: str, begin: float, end: float, fence: int) -> list[RecordLine]:
     asked, granted, released = use(f"c{fence}", 1, begin, end, fence, want=len(slots))
     assert isinstance(granted, GrantedLine)
     granted.slots = list(slots)
@@ -309,7 +309,7 @@ def test_a_grant_that_does_not_name_its_permits_is_noticed(slots: list[str]):
 
 
 def test_after_the_pool_was_made_smaller_old_grants_go_on_and_new_ones_wait():
-    def after(begin: float) -> list[AnyLine]:
+    def after(begin: float) -> list[RecordLine]:
         """Granted when there was one permit."""
         asked, granted, released = use("b", 1, begin, 9, 2)
         assert isinstance(granted, GrantedLine)
@@ -341,7 +341,7 @@ def test_permits_given_back_at_one_instant_may_be_taken_in_the_same():
     assert story(*use("a", 1, 2, 4, 1, want=2), *use("b", 1, 4, 5, 2, want=2)).violated == []
 
 
-def granted(c: str, fence: int, begin: float, until: float, want: int = 2) -> list[AnyLine]:
+def granted(c: str, fence: int, begin: float, until: float, want: int = 2) -> list[RecordLine]:
     return [
         AskedLine(t=begin - 1, c=c, n=fence, node="n0", want=want, priority=0),
         GrantedLine(t=begin, c=c, n=fence, want=want, fence=fence, until=until),
@@ -364,7 +364,7 @@ def test_a_lease_ends_validity_though_nobody_says_so():
         Died(t=4.9, c="a"),
     ],
 )
-def test_whatever_ends_a_grant_ends_its_validity(end: AnyLine):
+def test_whatever_ends_a_grant_ends_its_validity(end: RecordLine):
     next_one = use("b", 1, 5, 6, 2, want=2)
     assert story(*granted("a", 1, 2, until=50), end, *next_one).violated == []
     end.t = 5.1
@@ -481,7 +481,7 @@ WAITS = [asks("b", 8), gives_up("b", 24)]
         [ChangingLine(t=9), SettledLine(t=11)],
     ],
 )
-def test_what_excuses_a_stall(excuse: list[AnyLine]):
+def test_what_excuses_a_stall(excuse: list[RecordLine]):
     assert story(*FIRST, *WAITS, *excuse).violated == []
 
 
@@ -497,12 +497,12 @@ def test_what_excuses_a_stall(excuse: list[AnyLine]):
         [ChangingLine(t=7.5), SettledLine(t=8)],
     ],
 )
-def test_what_does_not(no_excuse: list[AnyLine]):
+def test_what_does_not(no_excuse: list[RecordLine]):
     assert "resumed" in story(*FIRST, *WAITS, *no_excuse).violated
 
 
 def test_figures_tell_how_long_recovery_took():
-    record: list[AnyLine] = [
+    record: list[RecordLine] = [
         SetUpLine(t=0.0, nodes=NODES, links=LINKS, permits=2, lease=3.0, silence=3.1, within=15.0),
         *[Up(t=0.1, node=node) for node in NODES],
         *use("a", 5, 6, 7, 1),
@@ -539,10 +539,10 @@ def test_figures_tell_how_long_recovery_took():
 
 
 def passed(
-    times: int, *between: AnyLine, priority: int = 0, deadline: float | None = None
-) -> list[AnyLine]:
+    times: int, *between: RecordLine, priority: int = 0, deadline: float | None = None
+) -> list[RecordLine]:
     """One waits with priority 5 from 5 on; so many others of this priority ask and are served."""
-    lines: list[AnyLine] = [AskedLine(5.0, "urgent", 1, "n0", 1, 5), *between]
+    lines: list[RecordLine] = [AskedLine(5.0, "urgent", 1, "n0", 1, 5), *between]
     for number in range(times):
         t = 20.0 + number * 4 / times
         lines.append(AskedLine(t, "other", number + 1, "n1", 1, priority, None, deadline))
@@ -592,11 +592,11 @@ def test_whoever_waits_becomes_more_urgent():
         passed(4, ChangingLine(6.0)),
     ],
 )
-def test_what_excuses_that(good: list[AnyLine]):
+def test_what_excuses_that(good: list[RecordLine]):
     assert "order" not in story(*good).violated
 
 
-def expired(*between: AnyLine) -> list[AnyLine]:
+def expired(*between: RecordLine) -> list[RecordLine]:
     """Its lease ends at 5, and it hears nothing of that until 8."""
     end = [Expired(t=5.0, c="a", n=1), Untold(t=8.0, c="a", n=1)]
     return [*granted("a", 1, 2, until=5), *end, *between]
@@ -613,9 +613,9 @@ def test_an_agent_that_does_not_say_that_a_lease_is_over_is_noticed():
     assert story(*expired(Stopped(t=2.5, who="n1"))).violated == ["told"]
 
 
-def unserved(ready: bool, *between: AnyLine, last: float = 45.0) -> RecordVerdict:
+def unserved(ready: bool, *between: RecordLine, last: float = 45.0) -> RecordVerdict:
     """At n2, which is cut off, one asks every 5 s from 10 on, and gives up each time."""
-    lines: list[AnyLine] = [CutLine(t=9.0, links=LINKS[1:])]
+    lines: list[RecordLine] = [CutLine(t=9.0, links=LINKS[1:])]
     for number, t in enumerate(range(10, 60, 5)):
         lines.append(AskedLine(t=t, c="a", n=number, node="n2", want=1, priority=0))
         lines.append(NotServed(t=t + 4.5, c="a", n=number, why="timeout"))
@@ -647,7 +647,7 @@ def test_a_node_that_can_be_served_again_is_ready_before_it_was():
     assert unserved(True, *use("b", 44.6, 44.7, 46, 1, node="n1")).violated == ["ready"]  # cut off
 
 
-def without_disk(*between: AnyLine) -> list[AnyLine]:
+def without_disk(*between: RecordLine) -> list[RecordLine]:
     """n1 comes back without its disk, and then n2 is cut off; b waits for 20 s."""
     back = [Down(t=8.0, node="n1"), Up(t=9.0, node="n1", wiped=True)]
     cut = [FaultLine(t=13.0, kind="cut"), CutLine(t=13.0, links=LINKS[1:])]

@@ -23,21 +23,8 @@ from typing import Any
 import msgspec
 
 from meshlock.errors import Refused
-from meshlock.live.chaos.record import (
-    AskedLine,
-    Changed,
-    Expired,
-    GrantedLine,
-    LostLine,
-    NotServed,
-    Released,
-    ReleasedSome,
-    RenewedLine,
-    Untold,
-    Writer,
-    Wrote,
-    now,
-)
+from meshlock.live.chaos import record as lines
+from meshlock.live.chaos.record import Writer, now
 from meshlock.live.chaos.resource import Resource
 from meshlock.live.interfaces.agent_client import AgentClient, finished
 from meshlock.live.interfaces.agent_connection import Connection
@@ -135,18 +122,18 @@ class ChaosClient:
             "timeout": timeout,
             "deadline": due,
         }
-        self.record.write(AskedLine(t=now(), c=c, n=n, node=self.orders.node, **urgent))
+        self.record.write(lines.AskedLine(t=now(), c=c, n=n, node=self.orders.node, **urgent))
         try:
             body = json_body(**urgent, session=self.session, request=f"{c}-{n}")
             path = f"/v1/pools/{self.orders.pool}/acquire"
             status, said = self.ask("POST", path, body, self.random.random() < FICKLE)
         except AgentGone:
-            self.record.write(NotServed(t=now(), c=c, n=n, why="gone"))
+            self.record.write(lines.NotServed(t=now(), c=c, n=n, why="gone"))
             raise
         if status != 200:
             late = isinstance(refusal(status, said), TimeoutError)
             why = "timeout" if late else "failed" if status >= 500 else "refused"
-            self.record.write(NotServed(t=now(), c=c, n=n, why=why))
+            self.record.write(lines.NotServed(t=now(), c=c, n=n, why=why))
             if why == "refused":
                 self.sleep(RETRY)
             return False
@@ -199,7 +186,7 @@ class ChaosClient:
         self.other.send("POST", f"/v1/requests/{c}-{n}/priority", json_body(priority=priority))
         self.wait(None, self.other)
         if self.other.receive()[0] == 200:
-            self.record.write(Changed(t=now(), c=c, n=n, priority=priority))
+            self.record.write(lines.Changed(t=now(), c=c, n=n, priority=priority))
 
     def heard(self, seconds: float | None) -> list[dict[str, Any]]:
         """What the agent says within this number of seconds."""
@@ -241,7 +228,7 @@ class ChaosGrant:
         self.until: float | None = answer["until"]
         self.shown = False
         told = {key: answer[key] for key in ("fence", "until", "permits", "slots")}
-        client.record.write(GrantedLine(t=now(), c=self.c, n=n, want=want, **told))
+        client.record.write(lines.GrantedLine(t=now(), c=self.c, n=n, want=want, **told))
 
     def hold(self) -> None:
         client = self.client
@@ -251,7 +238,7 @@ class ChaosGrant:
             agent_gone = agent_gone or not self.part()
         while True:
             if (to_show or client.mood == KEEP) and not self.shown and not agent_gone:
-                agent_gone = not self.show()
+                agent_gone = not self.reach("GET")
             left = end - now()
             pause = left if 0.0 < left < BETWEEN_WRITES else BETWEEN_WRITES
             if agent_gone:
@@ -268,23 +255,22 @@ class ChaosGrant:
                     return
             t = now()
             if self.until is not None and t >= self.until:
-                client.record.write(Expired(t=self.until, c=self.c, n=self.n))
+                client.record.write(lines.Expired(t=self.until, c=self.c, n=self.n))
                 self.once_more()
                 agent_gone = agent_gone or not self.wait_for_word()
                 break
             if t >= end and client.mood != KEEP:
-                client.record.write(Released(t=now(), c=self.c, n=self.n))
+                client.record.write(lines.Released(t=now(), c=self.c, n=self.n))
                 break
             self.write(late=False)
         if agent_gone:
             raise AgentGone
         client.ask("DELETE", f"/v1/grants/{self.grant}")
 
-    def show(self) -> bool:
-        """Ask for the grant; False if the agent is gone."""
-        self.shown = True
+    def reach(self, method: str, part: str = "") -> bool:
+        """Say it of the grant; False if the agent is gone."""
         try:
-            self.client.ask("GET", f"/v1/grants/{self.grant}")
+            self.client.ask(method, f"/v1/grants/{self.grant}{part}")
         except AgentGone:
             return False
         return True
@@ -299,7 +285,7 @@ class ChaosGrant:
                     return True
         except AgentGone:
             return False
-        client.record.write(Untold(t=now(), c=self.c, n=self.n))
+        client.record.write(lines.Untold(t=now(), c=self.c, n=self.n))
         return True
 
     def part(self) -> bool:
@@ -307,12 +293,8 @@ class ChaosGrant:
         permits = self.client.random.randint(1, self.want - 1)
         self.want -= permits
         self.exclusive = False
-        self.client.record.write(ReleasedSome(t=now(), c=self.c, n=self.n, left=self.want))
-        try:
-            self.client.ask("DELETE", f"/v1/grants/{self.grant}?permits={permits}")
-        except AgentGone:
-            return False
-        return True
+        self.client.record.write(lines.ReleasedSome(t=now(), c=self.c, n=self.n, left=self.want))
+        return self.reach("DELETE", f"?permits={permits}")
 
     def length(self) -> float:
         """Mostly a fraction of a lease; now and then it must be renewed to last."""
@@ -329,18 +311,20 @@ class ChaosGrant:
             return False
         t = now()
         if said.get("event") == "lost":
-            self.client.record.write(LostLine(t=t, c=self.c, n=self.n))
+            self.client.record.write(lines.LostLine(t=t, c=self.c, n=self.n))
             return True
         if said.get("event") == "lease":
             self.until = said["until"]
-            self.client.record.write(RenewedLine(t=t, c=self.c, n=self.n, until=said["until"]))
+            self.client.record.write(
+                lines.RenewedLine(t=t, c=self.c, n=self.n, until=said["until"])
+            )
         return False
 
     def write(self, late: bool) -> None:
         t = now()
         outcome = self.client.resource.write(self.fence or 0, self.c, self.want, self.exclusive)
         self.client.record.write(
-            Wrote(
+            lines.Wrote(
                 t=t,
                 end=now(),
                 c=self.c,

@@ -8,35 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import signal
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from meshlock.live.chaos import record as lines
 from meshlock.live.chaos.client import ClientOrders
 from meshlock.live.chaos.majority import able
 from meshlock.live.chaos.plan import Plan
-from meshlock.live.chaos.processes import POOL, Agent, ClientSlot
-from meshlock.live.chaos.record import (
-    AskedLine,
-    Continued,
-    CutLine,
-    Died,
-    Down,
-    Expired,
-    Follower,
-    GrantedLine,
-    Healed,
-    LostLine,
-    Released,
-    ReleasedSome,
-    RenewedLine,
-    Stopped,
-    Up,
-    VoteLine,
-    Writer,
-    now,
-)
+from meshlock.live.chaos.processes import POOL, Agent, ClientSlot, Seat
+from meshlock.live.chaos.record import Follower, Writer, now
 from meshlock.live.chaos.resource import Resource
 from meshlock.live.links.dialler import split
 from meshlock.live.links.relay import Relay
@@ -92,13 +75,13 @@ class Cluster:
         await asyncio.gather(*[self.start_agent(name) for name in self.plan.nodes])
         for slot in self.slots:
             self.start_client(slot)
-        self.record.write(CutLine(t=now(), links=self.plan.links))
+        self.record.write(lines.CutLine(t=now(), links=self.plan.links))
         late = Random(f"{self.plan.seed}:links")
         for link in late.sample(self.plan.links, len(self.plan.links)):
             await asyncio.sleep(late.uniform(0.0, self.plan.lease / len(self.plan.links)))
             for relay in self.of_link(link):
                 relay.heal()
-            self.record.write(Healed(t=now(), links=[link]))
+            self.record.write(lines.Healed(t=now(), links=[link]))
         if self.plan.auto:
             await self.grow()
 
@@ -138,28 +121,43 @@ class Cluster:
                 relay.target = split(agent.address)
         self.up_since[name] = now()
         self.voteless |= {name} if wiped else set()
-        self.record.write(Up(t=now(), node=name, rate=rate, wiped=wiped))
+        self.record.write(lines.Up(t=now(), node=name, rate=rate, wiped=wiped))
+
+    def kill(self, seat: Seat) -> float:
+        t = now()
+        seat.at_work.kill()
+        seat.child = None
+        self.paused.discard(seat.name)
+        return t
+
+    def pause(self, seat: Seat) -> float:
+        t = now()
+        seat.at_work.process.send_signal(signal.SIGSTOP)
+        self.paused.add(seat.name)
+        self.record.write(lines.Stopped(t=t, who=seat.name))
+        return t
+
+    def go_on(self, seat: Seat) -> None:
+        """If it still stands there, paused."""
+        if seat.child is not None and seat.name in self.paused:
+            seat.child.process.send_signal(signal.SIGCONT)
+            self.paused.discard(seat.name)
+            self.record.write(lines.Continued(t=now(), who=seat.name))
 
     def kill_agent(self, name: str) -> float:
-        agent = self.agents[name]
-        assert agent.child is not None
-        t = now()
-        agent.child.kill()
-        agent.child = None
-        self.paused.discard(name)
+        t = self.kill(self.agents[name])
         del self.up_since[name]
-        self.record.write(Down(t=t, node=name))
+        self.record.write(lines.Down(t=t, node=name))
         return t
 
     async def dismiss_agent(self, name: str) -> float:
         """SIGTERM: it leaves in good order, if it can in time; it cannot where it is cut off."""
-        child = self.agents[name].child
-        assert child is not None
+        child = self.agents[name].at_work
         t = now()
         alone = name not in self.served()
         del self.up_since[name]
-        self.record.write(Down(t=t, node=name))
-        child.ask_to_end()
+        self.record.write(lines.Down(t=t, node=name))
+        child.process.terminate()
         while child.running and now() < t + LONGEST_FAREWELL:
             await asyncio.sleep(0.01)
             alone = alone or name not in self.served([name])
@@ -168,22 +166,6 @@ class Cluster:
         child.kill()
         self.agents[name].child = None
         return t
-
-    def pause_agent(self, name: str) -> float:
-        child = self.agents[name].child
-        assert child is not None
-        t = now()
-        child.stop()
-        self.paused.add(name)
-        self.record.write(Stopped(t=t, who=name))
-        return t
-
-    def continue_agent(self, name: str) -> None:
-        child = self.agents[name].child
-        if child is not None and name in self.paused:
-            child.go_on()
-            self.paused.discard(name)
-            self.record.write(Continued(t=now(), who=name))
 
     def awake(self) -> list[str]:
         return [node for node in self.plan.nodes if node in self.up_since.keys() - self.paused]
@@ -200,7 +182,7 @@ class Cluster:
             pool = await self.agents[name].status() or {}
             if name in pool.get("members", ()) and name not in pool["members_without_vote"]:
                 self.voteless.discard(name)
-                self.record.write(VoteLine(t=now(), node=name))
+                self.record.write(lines.VoteLine(t=now(), node=name))
 
     def stands_without(self, names: Iterable[str], links: Iterable[Link] = ()) -> bool:
         """Would a majority be left if these were out of order too?"""
@@ -244,27 +226,9 @@ class Cluster:
         )
 
     def kill_client(self, slot: ClientSlot) -> float:
-        assert slot.child is not None
-        t = now()
-        slot.child.kill()
-        slot.child = None
-        self.paused.discard(slot.name)
-        self.record.write(Died(t=t, c=slot.name))
+        t = self.kill(slot)
+        self.record.write(lines.Died(t=t, c=slot.name))
         return t
-
-    def pause_client(self, slot: ClientSlot) -> float:
-        assert slot.child is not None
-        t = now()
-        slot.child.stop()
-        self.paused.add(slot.name)
-        self.record.write(Stopped(t=t, who=slot.name))
-        return t
-
-    def continue_client(self, slot: ClientSlot) -> None:
-        if slot.child is not None and slot.name in self.paused:
-            slot.child.go_on()
-            self.paused.discard(slot.name)
-            self.record.write(Continued(t=now(), who=slot.name))
 
     def say(self, slots: Iterable[ClientSlot], mood: bytes) -> None:
         """How they are to work, those that run."""
@@ -279,16 +243,16 @@ class Cluster:
     def look(self) -> None:
         """Read on in the record: who holds what."""
         for line in self.follower.news():
-            if isinstance(line, AskedLine):
+            if isinstance(line, lines.AskedLine):
                 self.asked += 1
-            elif isinstance(line, GrantedLine):
+            elif isinstance(line, lines.GrantedLine):
                 self.granted += 1
                 self.holding[line.c] = line.want
-            elif isinstance(line, ReleasedSome):
+            elif isinstance(line, lines.ReleasedSome):
                 self.holding[line.c] = line.left
-            elif isinstance(line, RenewedLine):
+            elif isinstance(line, lines.RenewedLine):
                 self.renewed_at[line.c] = line.t
-            elif isinstance(line, Released | LostLine | Expired | Died):
+            elif isinstance(line, lines.Released | lines.LostLine | lines.Expired | lines.Died):
                 self.holding.pop(line.c, None)
 
     def neighbours(self, name: str) -> list[str]:
@@ -315,7 +279,7 @@ class Cluster:
                     relay.cut()
                 if not silent:
                     relay.reset()
-        self.record.write(CutLine(t=t, links=fresh, silent=silent))
+        self.record.write(lines.CutLine(t=t, links=fresh, silent=silent))
         return t
 
     def heal(self, links: list[Link]) -> None:
@@ -326,4 +290,4 @@ class Cluster:
                 for relay in self.of_link(link):
                     relay.heal()
                 whole.append(link)
-        self.record.write(Healed(t=now(), links=whole))
+        self.record.write(lines.Healed(t=now(), links=whole))

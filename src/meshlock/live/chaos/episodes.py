@@ -119,7 +119,7 @@ async def restart_under(chaos: Chaos, event: PlannedFault) -> None:
     others = [one for one in cluster.awake() if one not in (slot.node, *holders)]
     paused = others[: len(chaos.plan.nodes) // 2] if event.draw < RESTARTED_ALONE else []
     for name in paused:
-        cluster.pause_agent(name)
+        cluster.pause(cluster.agents[name])
     t = cluster.kill_agent(slot.node)
     chaos.note("agent restarted", t, f"{slot.node}, under {slot.name}")
     await chaos.restart(slot.node)
@@ -129,7 +129,7 @@ async def restart_under(chaos: Chaos, event: PlannedFault) -> None:
         await chaos.restart(name)
     await asyncio.sleep(event.seconds if paused else 0.0)
     for name in paused:
-        cluster.continue_agent(name)
+        cluster.go_on(cluster.agents[name])
     ease(chaos, slot)
 
 

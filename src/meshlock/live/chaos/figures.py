@@ -21,18 +21,9 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
+from meshlock.live.chaos import record as lines
 from meshlock.live.chaos.judge import RecordVerdict, Use
-from meshlock.live.chaos.record import (
-    AnyLine,
-    Expired,
-    FaultLine,
-    GrantedLine,
-    LostLine,
-    NotServed,
-    SetUpLine,
-    Up,
-    Wrote,
-)
+from meshlock.live.chaos.record import FaultLine, RecordLine, SetUpLine
 from meshlock.live.chaos.resource import REFUSED
 
 UNDER_WAY = 0.1
@@ -43,14 +34,14 @@ AFTERMATH = 2
 """Leases after which what a fault left behind has lapsed."""
 
 
-def figures(record: Sequence[AnyLine], verdict: RecordVerdict) -> dict[str, Any]:
+def figures(record: Sequence[RecordLine], verdict: RecordVerdict) -> dict[str, Any]:
     set_up = record[0]
     assert isinstance(set_up, SetUpLine)
     faults = [line for line in record if isinstance(line, FaultLine)]
-    grants = [line.t for line in record if isinstance(line, GrantedLine)]
-    late = [line for line in record if isinstance(line, Wrote) and line.late]
-    unserved = [line.why for line in record if isinstance(line, NotServed)]
-    starts = [line for line in record if isinstance(line, Up)]
+    grants = [line.t for line in record if isinstance(line, lines.GrantedLine)]
+    late = [line for line in record if isinstance(line, lines.Wrote) and line.late]
+    unserved = [line.why for line in record if isinstance(line, lines.NotServed)]
+    starts = [line for line in record if isinstance(line, lines.Up)]
     held = totals(verdict.uses)
     full = [time for time, total in held if total >= set_up.permits]
     stalls = [stall for stall in verdict.stalls if grants and stall.begin >= grants[0]]
@@ -64,7 +55,7 @@ def figures(record: Sequence[AnyLine], verdict: RecordVerdict) -> dict[str, Any]
         "restarts_without_memory": sum(line.wiped for line in starts),
         "requests": len(verdict.uses),
         "grants": len(grants),
-        "leases_lost": sum(isinstance(line, LostLine | Expired) for line in record),
+        "leases_lost": sum(isinstance(line, lines.LostLine | lines.Expired) for line in record),
         "timeouts": unserved.count("timeout"),
         "agent_gone": unserved.count("gone"),
         "first_grant": round(grants[0] - set_up.t, 3) if grants else None,
@@ -106,7 +97,11 @@ def spread(times: list[float]) -> dict[str, Any]:
 
 
 def recoveries(
-    kind: str, faults: list[FaultLine], grants: list[float], verdict: RecordVerdict, lease: float
+    kind: str,
+    faults: list[FaultLine],
+    grants: list[float],
+    verdict: RecordVerdict,
+    lease: float,
 ) -> dict[str, Any]:
     found, idle = [], []
     begins = [stall.begin for stall in verdict.stalls]

@@ -41,35 +41,11 @@ import msgspec
 
 from meshlock.algorithms.recovery.records import FENCE_BITS, MOST_GRANTS
 from meshlock.algorithms.steps import step
+from meshlock.live.chaos import record as lines
 from meshlock.live.chaos.readiness import Readiness
-from meshlock.live.chaos.record import (
-    AnyLine,
-    AskedLine,
-    Changed,
-    Continued,
-    Died,
-    Down,
-    End,
-    Expired,
-    FailedLine,
-    FaultLine,
-    GrantedLine,
-    LostLine,
-    NotServed,
-    Quiet,
-    ReadyLine,
-    Released,
-    ReleasedSome,
-    RenewedLine,
-    Resizing,
-    SetUpLine,
-    Stopped,
-    Untold,
-    Up,
-    Wrote,
-)
+from meshlock.live.chaos.record import RecordLine, SetUpLine
 from meshlock.live.chaos.resource import REFUSED
-from meshlock.live.chaos.stalls import CHANGES, Stall, StallState, moments, stalls
+from meshlock.live.chaos.stalls import CHANGES, Stall, StallState, stalls
 from meshlock.properties.overtaking import Overtaking
 
 PROPERTIES = (
@@ -112,29 +88,29 @@ class Use(msgspec.Struct):
         return f"{self.c}/{self.n} ({self.want}, fence {self.fence})"
 
 
-def uses(record: Sequence[AnyLine]) -> list[Use]:
+def uses(record: Sequence[RecordLine]) -> list[Use]:
     """All requests, in the order in which they were made."""
     found: dict[tuple[str, int], Use] = {}
     leases: dict[tuple[str, int], list[tuple[float, float]]] = {}  # from when, until when
     last: dict[str, Use] = {}
     for line in record:
-        if isinstance(line, AskedLine):
+        if isinstance(line, lines.AskedLine):
             use = Use(line.c, line.n, line.node, line.want, line.t)
             found[line.c, line.n] = last[line.c] = use
-        elif isinstance(line, GrantedLine):
+        elif isinstance(line, lines.GrantedLine):
             use = found[line.c, line.n]
             use.granted, use.fence, use.permits = line.t, line.fence, line.permits
             use.slots = line.slots
             until = float("inf") if line.until is None else line.until
             leases[line.c, line.n] = [(line.t, until)]
-        elif isinstance(line, RenewedLine):
+        elif isinstance(line, lines.RenewedLine):
             leases[line.c, line.n].append((line.t, line.until))
-        elif isinstance(line, ReleasedSome):
+        elif isinstance(line, lines.ReleasedSome):
             found[line.c, line.n].parts.append((line.t, line.left))
-        elif isinstance(line, Released | LostLine | Expired | NotServed):
+        elif isinstance(line, lines.Released | lines.LostLine | lines.Expired | lines.NotServed):
             use = found[line.c, line.n]
             use.ended = line.t if use.ended is None else min(use.ended, line.t)
-        elif isinstance(line, Died) and line.c in last and last[line.c].ended is None:
+        elif isinstance(line, lines.Died) and line.c in last and last[line.c].ended is None:
             last[line.c].ended = line.t
     for key, known in leases.items():
         use = found[key]
@@ -166,7 +142,7 @@ class RecordVerdict(msgspec.Struct):
         return [name for name in PROPERTIES if name in names]
 
 
-def judge(record: Sequence[AnyLine]) -> RecordVerdict:
+def judge(record: Sequence[RecordLine]) -> RecordVerdict:
     """``record`` in the order of time."""
     set_up = record[0]
     assert isinstance(set_up, SetUpLine)
@@ -192,26 +168,22 @@ def judge(record: Sequence[AnyLine]) -> RecordVerdict:
     return RecordVerdict(violations, all_uses, found_stalls, set_up.t)
 
 
-def overtaken(record: Sequence[AnyLine], set_up: SetUpLine) -> Iterator[RecordViolation]:
+def overtaken(record: Sequence[RecordLine], set_up: SetUpLine) -> Iterator[RecordViolation]:
     state = StallState(set_up)
     order = Overtaking(2 * set_up.lease, set_up.permits, 0, step({}))
     clients: dict[str, int] = {}
     places = {node: place for place, node in enumerate(set_up.nodes)}
-    for time, line in moments(record, set_up.silence):
-        if line is not None:
-            state.take(line)
-        if line is None or isinstance(line, CHANGES):
-            state.look(time)
+    for time, line in state.follow(record):
+        moved = line is None or isinstance(line, (*CHANGES, lines.FaultLine))
+        if moved or not state.is_as_made():
             order.disturbed(time)
-        if isinstance(line, FaultLine) or not state.is_as_made():
-            order.disturbed(time)
-        if isinstance(line, Changed) and line.c in clients:
+        if isinstance(line, lines.Changed) and line.c in clients:
             order.changes(time, clients[line.c], line.priority)
-        elif isinstance(line, AskedLine):
+        elif isinstance(line, lines.AskedLine):
             number = clients.setdefault(line.c, len(clients))
             due = line.deadline is not None
             order.asks(time, number, places[line.node], line.priority, due)
-        elif isinstance(line, GrantedLine):
+        elif isinstance(line, lines.GrantedLine):
             number = line.fence or 0
             epoch, grant = number >> FENCE_BITS, number & MOST_GRANTS
             order.goes_by(time, epoch)
@@ -225,34 +197,32 @@ def overtaken(record: Sequence[AnyLine], set_up: SetUpLine) -> Iterator[RecordVi
                     passed.time,
                     f"{waits} and is overtaken by who asked later at {set_up.nodes[passed.node]}",
                 )
-        elif (
-            isinstance(line, Released | LostLine | Expired | NotServed | Died) and line.c in clients
-        ):
+        elif isinstance(line, lines.ENDS) and line.c in clients:
             order.stops(clients[line.c])
 
 
-def not_told(record: Sequence[AnyLine], set_up: SetUpLine) -> Iterator[RecordViolation]:
+def not_told(record: Sequence[RecordLine], set_up: SetUpLine) -> Iterator[RecordViolation]:
     asleep: dict[str, float] = {}  # agents and clients: until when they were stopped, or down
     nodes: dict[str, str] = {}
     for line in record:
-        if isinstance(line, AskedLine):
+        if isinstance(line, lines.AskedLine):
             nodes[line.c] = line.node
-        elif isinstance(line, Stopped):
+        elif isinstance(line, lines.Stopped):
             asleep[line.who] = float("inf")
-        elif isinstance(line, Down):
+        elif isinstance(line, lines.Down):
             asleep[line.node] = float("inf")
-        elif isinstance(line, Continued):
+        elif isinstance(line, lines.Continued):
             asleep[line.who] = line.t
-        elif isinstance(line, Up):
+        elif isinstance(line, lines.Up):
             asleep[line.node] = line.t
-        elif isinstance(line, Untold):
+        elif isinstance(line, lines.Untold):
             since = max(asleep.get(one, 0.0) for one in (line.c, nodes[line.c]))
             if since < line.t - set_up.lease:
                 sentence = f"{line.c}/{line.n} was not told that its lease is over"
                 yield RecordViolation("told", line.t, sentence)
 
 
-def wrongly_ready(record: Sequence[AnyLine], set_up: SetUpLine) -> Iterator[RecordViolation]:
+def wrongly_ready(record: Sequence[RecordLine], set_up: SetUpLine) -> Iterator[RecordViolation]:
     state = StallState(set_up)
     readiness = Readiness(set_up.nodes, set_up.lease, set_up.t)
     before = set_up.t
@@ -263,27 +233,23 @@ def wrongly_ready(record: Sequence[AnyLine], set_up: SetUpLine) -> Iterator[Reco
             yield RecordViolation("ready", claim.time, sentence)
         readiness.waits(line.t, before, state.could_have())
         before = line.t
-        if isinstance(line, GrantedLine):
+        if isinstance(line, lines.GrantedLine):
             readiness.can_be_served(line.t, state.linked(state.pending[line.c].node))
-        elif isinstance(line, Up):
+        elif isinstance(line, lines.Up):
             readiness.can_be_served(line.t, [line.node])
-        elif isinstance(line, FaultLine):
+        elif isinstance(line, lines.FaultLine):
             readiness.disturbed()
-        elif isinstance(line, ReadyLine) and line.ready:
+        elif isinstance(line, lines.ReadyLine) and line.ready:
             readiness.says_ready(line.t, line.node)
         state.take(line)
 
 
-def voteless(record: Sequence[AnyLine], set_up: SetUpLine) -> Iterator[RecordViolation]:
+def voteless(record: Sequence[RecordLine], set_up: SetUpLine) -> Iterator[RecordViolation]:
     """A node that lost its disk gets its vote back where the others are a quorum."""
     state = StallState(set_up)
     since: dict[str, float] = {}
-    for time, line in moments(record, set_up.silence):
-        if line is not None:
-            state.take(line)
-        if line is None or isinstance(line, CHANGES):
-            state.look(time)
-        disturbed = isinstance(line, FaultLine)
+    for time, line in state.follow(record):
+        disturbed = isinstance(line, lines.FaultLine)
         for node in set_up.nodes:
             if node not in state.voteless & state.part or disturbed or state.changing:
                 since.pop(node, None)
@@ -321,8 +287,8 @@ def too_many(all_uses: list[Use], permits: int) -> Iterator[RecordViolation]:
                 yield RecordViolation("slots", time, sentence)
 
 
-def unwanted(record: Sequence[AnyLine], all_uses: list[Use]) -> Iterator[RecordViolation]:
-    wanted = {line.permits for line in record if isinstance(line, SetUpLine | Resizing)}
+def unwanted(record: Sequence[RecordLine], all_uses: list[Use]) -> Iterator[RecordViolation]:
+    wanted = {line.permits for line in record if isinstance(line, SetUpLine | lines.Resizing)}
     for use in all_uses:
         if use.granted is not None and use.permits is not None and use.permits not in wanted:
             sentence = f"{use.name} goes by {use.permits} permits, which the pool was never to have"
@@ -367,14 +333,14 @@ def disordered(all_uses: list[Use]) -> Iterator[RecordViolation]:
             yield RecordViolation("fences", use.granted or use.asked, sentence)
 
 
-def resource_wrong(record: Sequence[AnyLine], all_uses: list[Use]) -> Iterator[RecordViolation]:
+def resource_wrong(record: Sequence[RecordLine], all_uses: list[Use]) -> Iterator[RecordViolation]:
     known = {(use.c, use.n): use for use in all_uses}
     for line in record:
-        if isinstance(line, End):
+        if isinstance(line, lines.End):
             for before, after in zip(line.accepted, line.accepted[1:], strict=False):
                 if after < before:
                     yield RecordViolation("resource", line.t, f"it accepted {after} after {before}")
-        elif isinstance(line, Wrote) and line.outcome == REFUSED:
+        elif isinstance(line, lines.Wrote) and line.outcome == REFUSED:
             use = known[line.c, line.n]
             if any(begin <= line.t and line.end <= end for begin, end in use.spans):
                 yield RecordViolation("resource", line.t, f"{use.name} was valid, and was refused")
@@ -392,14 +358,14 @@ def too_long(found: list[Stall], within: float) -> Iterator[RecordViolation]:
 
 
 def left_out(
-    record: Sequence[AnyLine], all_uses: list[Use], within: float
+    record: Sequence[RecordLine], all_uses: list[Use], within: float
 ) -> Iterator[RecordViolation]:
-    quiet = next((line.t for line in record if isinstance(line, Quiet)), None)
+    quiet = next((line.t for line in record if isinstance(line, lines.Quiet)), None)
     if quiet is None:
         yield RecordViolation("served", record[-1].t, "the run never came to its quiet end")
         return
     end = record[-1].t
-    dead = {line.c: line.t for line in record if isinstance(line, Died)}
+    dead = {line.c: line.t for line in record if isinstance(line, lines.Died)}
     for use in all_uses:
         if use.granted is None and dead.get(use.c, end) > quiet:
             waited = (end if use.ended is None else use.ended) - max(quiet, use.asked)
@@ -409,16 +375,16 @@ def left_out(
                 )
 
 
-def not_returned(record: Sequence[AnyLine], nodes: list[str]) -> Iterator[RecordViolation]:
+def not_returned(record: Sequence[RecordLine], nodes: list[str]) -> Iterator[RecordViolation]:
     for line in record:
-        if isinstance(line, End):
+        if isinstance(line, lines.End):
             missing = [node for node in nodes if node not in line.took_all]
             if missing:
                 sentence = f"at {', '.join(missing)} no request for all permits was granted"
                 yield RecordViolation("returned", line.t, sentence)
 
 
-def failures(record: Sequence[AnyLine]) -> Iterator[RecordViolation]:
+def failures(record: Sequence[RecordLine]) -> Iterator[RecordViolation]:
     for line in record:
-        if isinstance(line, FailedLine):
+        if isinstance(line, lines.FailedLine):
             yield RecordViolation("agents", line.t, f"{line.node} {line.why}")

@@ -78,15 +78,6 @@ class Child:
         self.process.wait()
         self.finish()
 
-    def ask_to_end(self) -> None:
-        self.process.terminate()
-
-    def stop(self) -> None:
-        self.process.send_signal(signal.SIGSTOP)
-
-    def go_on(self) -> None:
-        self.process.send_signal(signal.SIGCONT)
-
     def say(self, word: bytes) -> None:
         """On its input."""
         assert self.process.stdin is not None
@@ -100,11 +91,28 @@ class Child:
             self.process.stdin.close()
 
 
-class Agent:
+class Seat:
+    """A place for one process after the other."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.child: Child | None = None
+
+    @property
+    def running(self) -> bool:
+        return self.child is not None and self.child.running
+
+    @property
+    def at_work(self) -> Child:
+        assert self.child is not None
+        return self.child
+
+
+class Agent(Seat):
     """One node: its configuration, its state directory, and its process while it has one."""
 
     def __init__(self, name: str, folder: Path, sockets: Path) -> None:
-        self.name = name
+        super().__init__(name)
         self.folder = folder
         self.socket = sockets / f"{name}.sock"
         self.place = folder / f"{name}.toml"
@@ -112,16 +120,11 @@ class Agent:
         self.log = folder / f"{name}.log"
         self.peers: list[str] = []
         self.pool: dict[str, Any] = {}
-        self.child: Child | None = None
         self.successor: Child | None = None  # waits for its turn
         self.address = ""
         self.starts = 0
         self.rate = 1.0
         self.forgiven: set[str] = set()  # errors that were to be expected
-
-    @property
-    def running(self) -> bool:
-        return self.child is not None and self.child.running
 
     async def prepare(self) -> None:
         """Have the next process ready, but for its configuration."""
@@ -141,9 +144,8 @@ class Agent:
         await self.prepare()
         before = self.log.stat().st_size
         self.child, self.successor = self.successor, None
-        assert self.child is not None
-        self.child.say(b"\n")
-        self.address = str((await self.says("ready", before, self.child))["address"])
+        self.at_work.say(b"\n")
+        self.address = str((await self.says("ready", before, self.at_work))["address"])
 
     async def says(self, event: str, since: int, child: Child) -> dict[str, Any]:
         """When its log says so."""
@@ -225,15 +227,14 @@ class Agent:
             return None
 
 
-class ClientSlot:
+class ClientSlot(Seat):
     """A place for a client at a node; who is killed is followed by another."""
 
     def __init__(self, node: str, place: int) -> None:
+        super().__init__()
         self.node = node
         self.place = place
         self.life = 0
-        self.name = ""
-        self.child: Child | None = None
         self.mood = AT_EASE
 
     def start(self, orders: ClientOrders, log: Path) -> None:
@@ -242,7 +243,3 @@ class ClientSlot:
         self.mood = AT_EASE
         command = [sys.executable, "-m", "meshlock.live.chaos.client"]
         self.child = Child([*command, msgspec.json.encode(orders).decode()], log)
-
-    @property
-    def running(self) -> bool:
-        return self.child is not None and self.child.running

@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import reduce
+from operator import or_
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -41,12 +44,21 @@ class SetUpLine(RecordLine, tag="set-up"):
     slots: list[str] = []  # the names of the permits
 
 
-# -- what clients do and see: c is the client, n its request
+# -- what clients do and see
 
 
-class AskedLine(RecordLine, tag="asked"):
+class RequestLine(RecordLine):
+    """Of a request: its client, and its number there."""
+
     c: str
     n: int
+
+
+class NodeLine(RecordLine):
+    node: str
+
+
+class AskedLine(RequestLine, tag="asked"):
     node: str
     want: int
     priority: int
@@ -54,20 +66,16 @@ class AskedLine(RecordLine, tag="asked"):
     deadline: float | None = None
 
 
-class Changed(RecordLine, tag="changed"):
+class Changed(RequestLine, tag="changed"):
     """A request that waits has another priority now."""
 
-    c: str
-    n: int
     priority: int
 
 
-class GrantedLine(RecordLine, tag="granted"):
+class GrantedLine(RequestLine, tag="granted"):
     """``until`` is the end of the lease in the machine's time; the agent reckoned it, by a
     clock that may run fast or slow."""
 
-    c: str
-    n: int
     want: int
     fence: int | None = None
     until: float | None = None
@@ -75,18 +83,14 @@ class GrantedLine(RecordLine, tag="granted"):
     slots: list[str] = []  # the names of the permits
 
 
-class RenewedLine(RecordLine, tag="renewed"):
-    c: str
-    n: int
+class RenewedLine(RequestLine, tag="renewed"):
     until: float
 
 
-class Wrote(RecordLine, tag="wrote"):
+class Wrote(RequestLine, tag="wrote"):
     """From ``t`` to ``end`` a client wrote. ``outcome``: accepted, refused, or busy when the
     resource could not be reached at all. ``late`` if the client knew that it should not."""
 
-    c: str
-    n: int
     end: float
     outcome: str
     fence: int | None = None
@@ -94,45 +98,31 @@ class Wrote(RecordLine, tag="wrote"):
     late: bool = False
 
 
-class Released(RecordLine, tag="released"):
-    c: str
-    n: int
+class Released(RequestLine, tag="released"):
+    """The client gives its permits back."""
 
 
-class ReleasedSome(RecordLine, tag="released-some"):
+class ReleasedSome(RequestLine, tag="released-some"):
     """The last of its permits, and how many are left."""
 
-    c: str
-    n: int
     left: int
 
 
-class LostLine(RecordLine, tag="lost"):
+class LostLine(RequestLine, tag="lost"):
     """The agent said that the grant is lost."""
 
-    c: str
-    n: int
 
-
-class Expired(RecordLine, tag="expired"):
+class Expired(RequestLine, tag="expired"):
     """The lease that the client knew of has ended."""
 
-    c: str
-    n: int
 
-
-class Untold(RecordLine, tag="untold"):
+class Untold(RequestLine, tag="untold"):
     """For a whole lease after its end the agent has not said that the grant is lost."""
 
-    c: str
-    n: int
 
-
-class NotServed(RecordLine, tag="not-served"):
+class NotServed(RequestLine, tag="not-served"):
     """The request ended without a grant: timeout, refused, or the agent is gone."""
 
-    c: str
-    n: int
     why: str
 
 
@@ -155,22 +145,19 @@ class Continued(RecordLine, tag="continued"):
     who: str
 
 
-class Up(RecordLine, tag="up"):
+class Up(NodeLine, tag="up"):
     """An agent answers."""
 
-    node: str
     rate: float = 1.0
     wiped: bool = False
 
 
-class VoteLine(RecordLine, tag="vote"):
+class VoteLine(NodeLine, tag="vote"):
     """An agent that lost its disk says that it is a member with a vote again."""
 
-    node: str
 
-
-class Down(RecordLine, tag="down"):
-    node: str
+class Down(NodeLine, tag="down"):
+    pass
 
 
 class CutLine(RecordLine, tag="cut"):
@@ -182,10 +169,9 @@ class Healed(RecordLine, tag="healed"):
     links: list[Link]
 
 
-class ReadyLine(RecordLine, tag="ready"):
+class ReadyLine(NodeLine, tag="ready"):
     """What an agent says of itself: can clients there be served?"""
 
-    node: str
     ready: bool
 
 
@@ -215,10 +201,9 @@ class FaultLine(RecordLine, tag="fault"):
     held: int = 0
 
 
-class FailedLine(RecordLine, tag="failed"):
+class FailedLine(NodeLine, tag="failed"):
     """A process ended by itself, or an agent failed on something: never part of the plan."""
 
-    node: str
     why: str
 
 
@@ -234,39 +219,16 @@ class End(RecordLine, tag="end"):
     took_all: list[str]
 
 
-AnyLine = (
-    SetUpLine
-    | AskedLine
-    | Changed
-    | GrantedLine
-    | RenewedLine
-    | Wrote
-    | Released
-    | ReleasedSome
-    | LostLine
-    | Expired
-    | Untold
-    | NotServed
-    | Died
-    | Stopped
-    | Continued
-    | Up
-    | VoteLine
-    | Down
-    | CutLine
-    | Healed
-    | ReadyLine
-    | Resizing
-    | Resized
-    | ChangingLine
-    | SettledLine
-    | FaultLine
-    | FailedLine
-    | Quiet
-    | End
-)
+ENDS = (Released, LostLine, Expired, NotServed, Died)
+"""Lines after which the client neither waits nor has permits."""
 
-_decoder: msgspec.json.Decoder[AnyLine] = msgspec.json.Decoder(AnyLine)
+
+def kinds(base: type[RecordLine]) -> list[Any]:
+    """The classes of all lines: those that no other extends."""
+    return [kind for each in base.__subclasses__() for kind in kinds(each)] or [base]
+
+
+_decoder: msgspec.json.Decoder[RecordLine] = msgspec.json.Decoder(reduce(or_, kinds(RecordLine)))
 
 
 class Writer:
@@ -276,7 +238,7 @@ class Writer:
         self.file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         self.encode = msgspec.json.Encoder().encode
 
-    def write(self, line: AnyLine) -> None:
+    def write(self, line: RecordLine) -> None:
         os.write(self.file, self.encode(line) + b"\n")
 
     def close(self) -> None:
@@ -290,7 +252,7 @@ class Follower:
         self.file = path.open("rb")
         self.rest = b""
 
-    def news(self) -> list[AnyLine]:
+    def news(self) -> list[RecordLine]:
         *whole, self.rest = (self.rest + self.file.read()).split(b"\n")
         return parse(whole)
 
@@ -298,10 +260,10 @@ class Follower:
         self.file.close()
 
 
-def parse(lines: Iterable[bytes | str]) -> list[AnyLine]:
+def parse(lines: Iterable[bytes | str]) -> list[RecordLine]:
     return [_decoder.decode(line) for line in lines if line]
 
 
-def read(path: Path) -> list[AnyLine]:
+def read(path: Path) -> list[RecordLine]:
     """The whole record in the order of time."""
     return sorted(parse(path.read_bytes().splitlines()), key=lambda line: line.t)

@@ -4,30 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import monotonic
 
 from meshlock.errors import Refused
+from meshlock.live.chaos import record as lines
 from meshlock.live.chaos.cluster import Cluster
 from meshlock.live.chaos.disks import give_birth, lose_most_disks
 from meshlock.live.chaos.episodes import crowd, kill_holder, restart_under, strand
 from meshlock.live.chaos.majority import across
 from meshlock.live.chaos.plan import CROWD, KILLS, Plan, PlannedFault
 from meshlock.live.chaos.processes import ClientSlot, last_line
-from meshlock.live.chaos.record import (
-    ChangingLine,
-    End,
-    FailedLine,
-    FaultLine,
-    Quiet,
-    ReadyLine,
-    Resized,
-    Resizing,
-    SettledLine,
-    SetUpLine,
-    now,
-)
+from meshlock.live.chaos.record import SetUpLine, now
 
 WHERE_PERMITS_ARE = 0.7
 """Share of faults of agents and nodes that strike where a client holds permits just then."""
@@ -121,7 +110,7 @@ class Chaos:
             said = await asyncio.gather(*[cluster.agents[name].ready() for name in awake])
             for name, ready in zip(awake, said, strict=True):
                 if ready is not None:
-                    cluster.record.write(ReadyLine(t=now(), node=name, ready=ready))
+                    cluster.record.write(lines.ReadyLine(t=now(), node=name, ready=ready))
 
     async def watch_votes(self) -> None:
         while True:
@@ -137,41 +126,13 @@ class Chaos:
             self.report(f"{name} is back")
 
     def fail(self, name: str, why: str) -> None:
-        self.cluster.record.write(FailedLine(t=now(), node=name, why=why))
+        self.cluster.record.write(lines.FailedLine(t=now(), node=name, why=why))
         self.report(f"{name} {why}")
 
     # -- faults ----------------------------------------------------------------------------
 
     async def carry_out(self, event: PlannedFault) -> None:
-        what = event.fault
-        if what == "no-majority":
-            await self.no_majority(event)
-        elif what == "resize":
-            await self.resize(event)
-        elif what == "rivals":
-            await self.change_members(event)
-        elif what in ("kill-client", "pause-client"):
-            await self.disturb_client(event)
-        elif what == "crowd":
-            await crowd(self, event)
-        elif what == "restart":
-            await restart_under(self, event)
-        elif what == "kill-holder":
-            await kill_holder(self, event)
-        elif what == "strand":
-            await strand(self, event)
-        elif what == "birth":
-            await give_birth(self, event)
-        elif what == "reset":
-            await lose_most_disks(self, event)
-        elif what == "partition":
-            sides = " | ".join(" ".join(side) for side in event.sides)
-            await self.cut(event, across(self.plan.links, event.sides), f"partition {sides}")
-        elif what in ("cut-link", "break-link"):
-            assert event.link is not None
-            await self.cut(event, [event.link], f"link {' - '.join(event.link)}")
-        else:
-            await self.disturb_node(event)
+        await EPISODES.get(event.fault, Chaos.disturb_node)(self, event)
 
     async def disturb_node(self, event: PlannedFault) -> None:
         name = await self.whom(event)
@@ -237,17 +198,17 @@ class Chaos:
     async def pause(self, event: PlannedFault, name: str) -> None:
         cluster = self.cluster
         slots = self.slots_at(name) if event.fault == "pause-node" else []
-        t = cluster.pause_agent(name)
+        t = cluster.pause(cluster.agents[name])
         for slot in slots:
-            cluster.pause_client(slot)
+            cluster.pause(slot)
         kind = {"pause-node": "node paused", "pause-holder": "holder paused"}
         self.note(kind.get(event.fault, "agent paused"), t, f"{name} for {event.seconds:.1f} s")
         await asyncio.sleep(event.seconds)
         if event.draw < 0.5:  # who wakes first sees the other still asleep
-            cluster.continue_agent(name)
+            cluster.go_on(cluster.agents[name])
         for slot in slots:
-            cluster.continue_client(slot)
-        cluster.continue_agent(name)
+            cluster.go_on(slot)
+        cluster.go_on(cluster.agents[name])
 
     def slots_at(self, name: str) -> list[ClientSlot]:
         """The clients of this node to which nothing else has happened."""
@@ -270,10 +231,10 @@ class Chaos:
             await asyncio.sleep(event.seconds)
             cluster.start_client(slot)
         else:
-            t = cluster.pause_client(slot)
+            t = cluster.pause(slot)
             self.note("client paused", t, f"{slot.name} for {event.seconds:.1f} s", held)
             await asyncio.sleep(event.seconds)
-            cluster.continue_client(slot)
+            cluster.go_on(slot)
 
     async def client_with_permits(self, draw: float) -> ClientSlot | None:
         """One whose agent lives, for the others are at the end of their lease anyway."""
@@ -292,6 +253,13 @@ class Chaos:
                 return found[int(draw * len(found))]
             await asyncio.sleep(0.01)
         return None
+
+    async def cut_links(self, event: PlannedFault) -> None:
+        if event.link is not None:
+            await self.cut(event, [event.link], f"link {' - '.join(event.link)}")
+        else:
+            sides = " | ".join(" ".join(side) for side in event.sides)
+            await self.cut(event, across(self.plan.links, event.sides), f"partition {sides}")
 
     async def cut(self, event: PlannedFault, links: list[tuple[str, str]], name: str) -> None:
         cluster = self.cluster
@@ -316,7 +284,7 @@ class Chaos:
             cluster.cut(links, event.silent)
         for name in nodes:
             if event.silent:
-                cluster.pause_agent(name)
+                cluster.pause(cluster.agents[name])
             else:
                 cluster.kill_agent(name)
         await asyncio.sleep(event.seconds)
@@ -324,7 +292,7 @@ class Chaos:
             cluster.heal(links)
         for name in nodes:
             if event.silent:
-                cluster.continue_agent(name)
+                cluster.go_on(cluster.agents[name])
         if not event.silent:
             await asyncio.gather(*[self.restart(name) for name in nodes])
 
@@ -344,10 +312,10 @@ class Chaos:
 
     async def set_permits(self, permits: int) -> bool:
         cluster = self.cluster
-        cluster.record.write(Resizing(t=now(), permits=permits))
+        cluster.record.write(lines.Resizing(t=now(), permits=permits))
         for name in cluster.awake()[:1]:
             if await cluster.agents[name].change("permits", self.plan.lease, permits=permits):
-                cluster.record.write(Resized(t=now(), permits=permits))
+                cluster.record.write(lines.Resized(t=now(), permits=permits))
                 return True
         return False
 
@@ -359,7 +327,7 @@ class Chaos:
             self.skip(event)
             return
         self.changing = True
-        cluster.record.write(ChangingLine(t=now()))
+        cluster.record.write(lines.ChangingLine(t=now()))
         self.note("members changed", now(), f"{' '.join(by)} remove {' '.join(names)}")
         await asyncio.gather(
             *[
@@ -381,7 +349,7 @@ class Chaos:
             missing = await self.missing(awake)
             if missing == []:
                 self.changing = False
-                cluster.record.write(SettledLine(t=now()))
+                cluster.record.write(lines.SettledLine(t=now()))
                 return
             able = [name for name in awake if name not in (missing or ())]
             await asyncio.gather(
@@ -410,7 +378,7 @@ class Chaos:
         await self.restore_members()
         self.report("no more faults")
         await crowd(self, PlannedFault(plan.seconds, "crowd", CROWD * plan.lease, draw=0.5))
-        cluster.record.write(Quiet(t=now()))
+        cluster.record.write(lines.Quiet(t=now()))
         await asyncio.sleep(plan.lease)
         for slot in cluster.slots:
             if slot.child is not None:
@@ -422,14 +390,14 @@ class Chaos:
             slot.start(orders, cluster.client_log)
         cluster.slots += last
         await self.ended(last, 2 * plan.within)
-        took_all = [
-            slot.node for slot in last if slot.child is not None and slot.child.process.poll() == 0
-        ]
+        took_all = [slot.node for slot in last if slot.at_work.process.poll() == 0]
         for agent in cluster.agents.values():
             for said in agent.said():
                 if said.get("level") == "error" and said["event"] not in agent.forgiven:
                     self.fail(agent.name, f"failed: {said['event']}")
-        cluster.record.write(End(t=now(), accepted=cluster.resource.accepted(), took_all=took_all))
+        cluster.record.write(
+            lines.End(t=now(), accepted=cluster.resource.accepted(), took_all=took_all)
+        )
         cluster.look()
 
     async def ended(self, slots: list[ClientSlot], seconds: float) -> None:
@@ -441,7 +409,7 @@ class Chaos:
 
     def note(self, kind: str, t: float, about: str, held: int = 0) -> None:
         self.faults[kind] = self.faults.get(kind, 0) + 1
-        self.cluster.record.write(FaultLine(t=t, kind=kind, who=about, held=held))
+        self.cluster.record.write(lines.FaultLine(t=t, kind=kind, who=about, held=held))
         self.report(f"{kind}: {about}")
 
     def skip(self, event: PlannedFault) -> None:
@@ -450,6 +418,25 @@ class Chaos:
 
     def report(self, news: str) -> None:
         self.news.append(f"{monotonic() - self.began:6.1f} s  {news}")
+
+
+EPISODES: dict[str, Callable[[Chaos, PlannedFault], Awaitable[None]]] = {
+    "no-majority": Chaos.no_majority,
+    "resize": Chaos.resize,
+    "rivals": Chaos.change_members,
+    "kill-client": Chaos.disturb_client,
+    "pause-client": Chaos.disturb_client,
+    "partition": Chaos.cut_links,
+    "cut-link": Chaos.cut_links,
+    "break-link": Chaos.cut_links,
+    "kill-holder": kill_holder,
+    "restart": restart_under,
+    "strand": strand,
+    "crowd": crowd,
+    "birth": give_birth,
+    "reset": lose_most_disks,
+}
+"""How faults are carried out; all others are done to a node."""
 
 
 async def watch(chaos: Chaos, look: Callable[[Chaos], None], every: float = 0.25) -> None:

@@ -9,36 +9,13 @@ what was done against the one before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from meshlock.live.chaos import record as lines
 from meshlock.live.chaos.majority import Link, able, parts
-from meshlock.live.chaos.record import (
-    AnyLine,
-    AskedLine,
-    ChangingLine,
-    Continued,
-    CutLine,
-    Died,
-    Down,
-    End,
-    Expired,
-    FaultLine,
-    GrantedLine,
-    Healed,
-    LostLine,
-    NotServed,
-    Released,
-    ReleasedSome,
-    Resized,
-    Resizing,
-    SettledLine,
-    SetUpLine,
-    Stopped,
-    Up,
-    VoteLine,
-)
+from meshlock.live.chaos.record import RecordLine, SetUpLine
 
 
 class Stall(msgspec.Struct):
@@ -63,45 +40,57 @@ class StallState:
         self.stopped: set[str] = set()
         self.voteless: set[str] = set()  # they lost their disks
         self.cut: set[Link] = set()
-        self.pending: dict[str, AskedLine] = {}  # by client: it asks for one thing at a time
+        self.pending: dict[str, lines.AskedLine] = {}  # by client: it asks for one thing at a time
         self.open: dict[str, int] = {}  # by client: permits it has not released
         self.part: set[str] = set()  # where a majority is
         self.sizes = {set_up.permits}  # the numbers of permits that there may be
         self.changing = False  # members
 
-    def take(self, line: AnyLine) -> None:
-        if isinstance(line, AskedLine):
+    def follow(self, record: Sequence[RecordLine]) -> Iterator[tuple[float, RecordLine | None]]:
+        """The moments of the record, each when it has come."""
+        for time, line in moments(record, self.set_up.silence):
+            self.take_moment(time, line)
+            yield time, line
+
+    def take_moment(self, time: float, line: RecordLine | None) -> None:
+        if line is not None:
+            self.take(line)
+        if line is None or isinstance(line, CHANGES):
+            self.look(time)
+
+    def take(self, line: RecordLine) -> None:
+        if isinstance(line, lines.AskedLine):
             self.pending[line.c] = line
-        elif isinstance(line, GrantedLine):
+        elif isinstance(line, lines.GrantedLine):
             self.pending.pop(line.c, None)
             self.open[line.c] = line.want
-        elif isinstance(line, Released | LostLine | Expired | NotServed | Died):
+        elif isinstance(line, lines.ENDS):
             self.pending.pop(line.c, None)
             self.open.pop(line.c, None)
-        elif isinstance(line, Stopped):
+        elif isinstance(line, lines.Stopped):
             self.stopped.add(line.who)
-        elif isinstance(line, Continued):
+        elif isinstance(line, lines.Continued):
             self.stopped.discard(line.who)
-        elif isinstance(line, Up):
+        elif isinstance(line, lines.Up):
             self.up[line.node] = line.t
             self.voteless |= {line.node} if line.wiped else set()
-        elif isinstance(line, VoteLine):
+        elif isinstance(line, lines.VoteLine):
             self.voteless.discard(line.node)
-        elif isinstance(line, Down):
+        elif isinstance(line, lines.Down):
             self.up.pop(line.node, None)
             self.stopped.discard(line.node)
-        elif isinstance(line, CutLine):
+        elif isinstance(line, lines.CutLine):
             self.cut.update(line.links)
-        elif isinstance(line, Healed):
+        elif isinstance(line, lines.Healed):
             self.cut.difference_update(line.links)
-        elif isinstance(line, ReleasedSome):
+        elif isinstance(line, lines.ReleasedSome):
             self.open[line.c] = line.left
-        elif isinstance(line, Resizing):
+        elif isinstance(line, lines.Resizing):
             self.sizes.add(line.permits)
-        elif isinstance(line, Resized):
+        elif isinstance(line, lines.Resized):
             self.sizes = {line.permits}
-        elif isinstance(line, ChangingLine | SettledLine):
-            self.changing = isinstance(line, ChangingLine)
+        elif isinstance(line, lines.ChangingLine | lines.SettledLine):
+            self.changing = isinstance(line, lines.ChangingLine)
 
     def is_as_made(self) -> bool:
         """Does the pool have the members and permits with which it was made?"""
@@ -133,7 +122,7 @@ class StallState:
             return set()
         return {one.node for one in waiting}
 
-    def waiting(self) -> list[AskedLine]:
+    def waiting(self) -> list[lines.AskedLine]:
         """Who waits and could be helped."""
         return [
             asked
@@ -147,10 +136,18 @@ class StallState:
         return bool(waiting) and not self.changing and max(asked.want for asked in waiting) <= free
 
 
-CHANGES = (Stopped, Continued, Up, Down, CutLine, Healed, VoteLine)
+CHANGES = (
+    lines.Stopped,
+    lines.Continued,
+    lines.Up,
+    lines.Down,
+    lines.CutLine,
+    lines.Healed,
+    lines.VoteLine,
+)
 
 
-def stalls(record: Sequence[AnyLine]) -> list[Stall]:
+def stalls(record: Sequence[RecordLine]) -> list[Stall]:
     """From each grant to the next, those too short to matter included."""
     set_up = record[0]
     assert isinstance(set_up, SetUpLine)
@@ -165,11 +162,8 @@ def stalls(record: Sequence[AnyLine]) -> list[Stall]:
             stall.waiting = sorted(f"{asked.c}/{asked.n}" for asked in state.waiting())
         if idle_since is not None:
             stall.idle = max(stall.idle, time - idle_since)
-        if line is not None:
-            state.take(line)
-        if line is None or isinstance(line, CHANGES):
-            state.look(time)
-        if isinstance(line, GrantedLine | End):
+        state.take_moment(time, line)
+        if isinstance(line, lines.GrantedLine | lines.End):
             stall.end = time
             found.append(stall)
             stall = Stall(time, time, True)
@@ -179,18 +173,18 @@ def stalls(record: Sequence[AnyLine]) -> list[Stall]:
             since = idle_since = None
             continue
         idle_since = time if idle_since is None else idle_since
-        if isinstance(line, FaultLine):
+        if isinstance(line, lines.FaultLine):
             since = None
         elif since is None:
             since = time
     return found
 
 
-def moments(record: Sequence[AnyLine], silence: float) -> list[tuple[float, AnyLine | None]]:
+def moments(record: Sequence[RecordLine], silence: float) -> list[tuple[float, RecordLine | None]]:
     """The record, and the moments in between at which a node that started gets its vote."""
-    found: list[tuple[float, AnyLine | None]] = [(line.t, line) for line in record]
+    found: list[tuple[float, RecordLine | None]] = [(line.t, line) for line in record]
     end = record[-1].t
     for line in record:
-        if isinstance(line, Up) and line.t + silence < end:
+        if isinstance(line, lines.Up) and line.t + silence < end:
             found.append((line.t + silence, None))
     return sorted(found, key=lambda moment: moment[0])
