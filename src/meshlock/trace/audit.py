@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from meshlock.algorithms.registry import ALGORITHMS
@@ -9,7 +10,7 @@ from meshlock.properties import sentences
 from meshlock.properties.monitor import Monitor, Rival
 from meshlock.properties.promises import written
 from meshlock.trace.leases import LeaseAudit
-from meshlock.trace.reader import BadTrace, Trace
+from meshlock.trace.reader import Trace
 
 CAUSES = {
     "start",
@@ -26,17 +27,17 @@ CAUSES = {
     "restart",
     "timer",
 }
-OF_LEASES = {"recover", "lease", "lease-lost"}
+OF_LEASES = {"crash", "restart", "timer", "recover", "lease", "lease-lost"}
 
 
+@dataclass
 class AskedClient:
     """A client, from asking to leaving."""
 
-    def __init__(self, node: int, want: int, priority: float, rival: Rival) -> None:
-        self.node = node
-        self.want = want
-        self.priority = priority
-        self.rival = rival
+    node: int
+    want: int
+    priority: float
+    rival: Rival
 
 
 class Audit:
@@ -109,6 +110,8 @@ class Audit:
         if self.leases is not None:
             self.leases.goes_on(self.now)
             self.leased(self.leases, kind, event)
+        elif kind in OF_LEASES:
+            raise self.trace.bad(f"('{kind}') needs a set-up with 'recovery'")
         if causes:
             self.cause(kind, event)
         elif kind == "send":
@@ -124,11 +127,6 @@ class Audit:
             self.ended = True
         elif kind not in OF_LEASES:
             raise self.trace.bad(f"has an unknown kind of event: {kind}")
-        elif self.leases is None:
-            raise self.without_recovery(kind)
-
-    def without_recovery(self, kind: str) -> BadTrace:
-        return self.trace.bad(f"('{kind}') needs a set-up with 'recovery'")
 
     def leased(self, leases: LeaseAudit, kind: str, event: dict[str, Any]) -> None:
         """What only traces with recovery have."""
@@ -219,11 +217,8 @@ class Audit:
             else:
                 self.sees.discard((node, peer))
             self.monitor.changed(event.get("components", 1) == 1 and not self.one_sided)
-        elif kind == "start":
-            if self.begun:
-                raise self.trace.bad(f"sets node {node} going after the run has begun")
-        elif self.leases is None:
-            raise self.without_recovery(kind)
+        elif kind == "start" and self.begun:
+            raise self.trace.bad(f"sets node {node} going after the run has begun")
         self.tokens[node] = event.get("tokens", self.tokens.get(node, 0))
         self.free[node] = event.get("free", self.free.get(node, 0))
         self.step = (node, tokens - self.tokens[node], permits - self.free[node])

@@ -5,7 +5,9 @@ Used by :mod:`.audit` for traces whose set-up says ``recovery``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from meshlock.algorithms.recovery import records
 from meshlock.algorithms.recovery.records import FENCE_BITS, fence_number
@@ -16,6 +18,8 @@ from meshlock.properties.overtaking import Fence, Overtaking, Pass
 from meshlock.properties.paths import Paths, labelled
 from meshlock.properties.promises import orderly, overtaking
 from meshlock.trace.reader import Trace
+
+T = TypeVar("T")
 
 LEASES = 2
 """So long a request is to be known where the token is, in traces that do not say how long recovery
@@ -247,36 +251,34 @@ class LeaseAudit:
 
     # -- values -----------------------------------------------------------------------
 
+    def declared(self, value: Any, kind: type[T], problem: str) -> T:
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError:
+            raise self.trace.bad(problem) from None
+
     def members(self, value: Any) -> tuple[int, ...]:
-        if not isinstance(value, list) or not all(isinstance(one, int) for one in value):
-            raise self.trace.bad("has no list of 'members' in its 'recovery'")
-        return tuple(value)
+        return self.declared(value, tuple[int, ...], "has no list of 'members' in its 'recovery'")
 
     def permits(self, event: dict[str, Any]) -> int:
         """k, of the set-up unless the event says that it has changed."""
         return self.trace.whole(event if "permits" in event else self.trace.setup, "permits")
 
     def epoch(self, value: Any) -> Epoch:
-        if (
-            not isinstance(value, list)
-            or len(value) != 3
-            or not all(isinstance(part, int) for part in value)
-        ):
-            raise self.trace.bad("needs an epoch: a list of counter, node and boot")
-        return (value[0], value[1], value[2])
+        problem = "needs an epoch: a list of counter, node and boot"
+        return self.declared(value, tuple[int, int, int], problem)
 
     def slots(self, event: dict[str, Any], want: int) -> tuple[int, ...]:
-        value = event.get("slots", [])
-        if not isinstance(value, list) or not all(isinstance(slot, int) for slot in value):
-            raise self.trace.bad("needs slots: a list of numbers")
+        slots = event.get("slots", [])
+        value = self.declared(slots, tuple[int, ...], "needs slots: a list of numbers")
         if len(value) not in (0, want):
             raise self.trace.bad(f"has {len(value)} slots for {want} permits")
-        return tuple(value)
+        return value
 
     def fence(self, event: dict[str, Any]) -> Fence:
         value = event.get("fence")
         if isinstance(value, int):  # the same in one number
             return numbered(value)
-        if not isinstance(value, list) or len(value) != 2 or not isinstance(value[1], int):
-            raise self.trace.bad("needs a fence: a list of an epoch and a number")
-        return (self.epoch(value[0]), value[1])
+        problem = "needs a fence: a list of an epoch and a number"
+        epoch, number = self.declared(value, tuple[Any, int], problem)
+        return (self.epoch(epoch), number)

@@ -19,7 +19,6 @@ from meshlock.errors import Refused
 from meshlock.properties import sentences
 from meshlock.simulate.driven import DrivenRun
 from meshlock.simulate.scenario import Scenario
-from meshlock.topology.graphs import Topology
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.topology.specification import network
 from meshlock.trace.writer import TraceWriter
@@ -64,8 +63,9 @@ class DrivenSetUp:
         if self.algorithm.assumes.complete_graph:
             self.topology = "complete"
         self.nodes = whole(asked, "nodes", 8, 2, MOST_NODES)
-        self.permits = whole(asked, "permits", self.usual_permits(), 1, MOST_PERMITS)
-        if self.algorithm.problem == "mutex" and self.permits != 1:
+        mutex = self.algorithm.problem == "mutex"
+        self.permits = whole(asked, "permits", 1 if mutex else 3, 1, MOST_PERMITS)
+        if mutex and self.permits != 1:
             raise Refused(
                 f"{self.algorithm.name} shares one permit: set permits to 1, not {self.permits}."
             )
@@ -74,9 +74,6 @@ class DrivenSetUp:
         if self.members:
             refuse_without_token(self.algorithm)
         self.changing = self.algorithm.assumes.changing_links or self.members > 0
-
-    def usual_permits(self) -> int:
-        return 1 if self.algorithm.problem == "mutex" else 3
 
     def places(self) -> list[tuple[float, float]]:
         """For a network by radio range: places from which everybody can be reached."""
@@ -98,15 +95,11 @@ class DrivenSetUp:
                 for other in range(one + 1, self.nodes)
                 if within(places[one], places[other])
             ]
-        graph: Topology
-        if self.topology == "grid":
-            rows = max(
-                part for part in range(1, int(self.nodes**0.5) + 1) if self.nodes % part == 0
-            )
-            graph = network(f"grid:{rows}x{self.nodes // rows}", None, self.seed)
-        else:
-            graph = network(self.topology, self.nodes, self.seed)
-        return list(graph.links())
+        spec = self.topology
+        if spec == "grid":
+            rows = max(n for n in range(1, int(self.nodes**0.5) + 1) if self.nodes % n == 0)
+            spec = f"grid:{rows}x{self.nodes // rows}"
+        return list(network(spec, self.nodes, self.seed).links())
 
     def script(self, places: list[tuple[float, float]]) -> str:
         """As the set-up of a scenario."""
@@ -345,17 +338,18 @@ class PageRun:
     def about(self) -> dict[str, Any]:
         about = self.index.about()
         algorithm = self.settled.algorithm
-        violated = list(about["violated"])
-        for name, text in self.run.monitor.violated.items():
-            if all(found["property"] != name for found in violated):
-                violated.append({"property": name, "sentence": text, "step": self.index.steps})
-        if (stuck := self.stuck()) and not self.parted():
-            violated.append({"property": "served", "sentence": stuck, "step": self.index.steps})
-        if self.failure:
-            violated.append(
-                {"property": "handler", "sentence": self.failure, "step": self.index.steps}
-            )
-        about["violated"] = violated
+        served = "" if self.parted() else self.stuck()
+        more = dict(self.run.monitor.violated)
+        for found in about["violated"]:
+            more.pop(found["property"], None)
+        about["violated"] = [
+            *about["violated"],
+            *(
+                {"property": name, "sentence": text, "step": self.index.steps}
+                for name, text in [*more.items(), ("served", served), ("handler", self.failure)]
+                if text
+            ),
+        ]
         about["driven"] = {
             "topology": self.settled.topology,
             "range": RANGE if self.places else 0,
@@ -398,18 +392,15 @@ def random_link(page: PageRun, stream: Random) -> dict[str, Any]:
     run = page.run
     page.refuse_fixed_links()
     up = {(min(a, b), max(a, b)) for a, b in run.links}
-    changes = [("cut", link) for link in sorted(up) if joined(page.settled.nodes, up - {link})]
+    graph = LiveGraph(page.settled.nodes, up)
+    bridges = [link for link in up if graph.components > 1 or graph.bridge(*link)]
+    changes = [("cut", link) for link in sorted(up) if link not in bridges]
     lost = {(min(a, b), max(a, b)) for a, b in run.network.links()} - up
     changes += [("join", link) for link in sorted(lost)]
     if not changes:
         raise Refused("Every link is the only way between two parts of the network.")
     verb, (one, other) = stream.choice(changes)
     return {"do": verb, "one": one, "other": other}
-
-
-def joined(size: int, links: set[tuple[int, int]]) -> bool:
-    """Do these links join all nodes?"""
-    return LiveGraph(size, sorted(links)).components == 1
 
 
 def choices() -> list[dict[str, Any]]:

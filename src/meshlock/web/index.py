@@ -14,6 +14,7 @@ from __future__ import annotations
 import gc
 from array import array
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Lock
@@ -51,8 +52,6 @@ EFFECTS = {"send", "enter", "move", "lease", "recover"}
 class Way:
     """Where one node was when."""
 
-    __slots__ = ("times", "xs", "ys")
-
     def __init__(self) -> None:
         self.times = array("d")
         self.xs = array("d")
@@ -67,8 +66,6 @@ class Way:
 
 class Course:
     """A number that changes now and then: since which step it is what."""
-
-    __slots__ = ("steps", "values")
 
     def __init__(self) -> None:
         self.steps = array("q", [0])
@@ -116,7 +113,7 @@ class Index:
         self.used = Course()  # permits in use
         self.waiting = Course()  # clients that wait
         self.arrivals: dict[int, int] = {}  # message: the step in which it arrived or was lost
-        self.paths: dict[int, Way] = {}
+        self.paths: defaultdict[int, Way] = defaultdict(Way)
         self.events = 0
         self.violated: list[dict[str, Any]] = []
         self.unjudged = "" if judged else TOO_LONG
@@ -141,10 +138,8 @@ class Index:
             snapshot.free[holder] = setup["permits"]
         states = setup.get("states")
         if isinstance(states, list) and len(states) == self.nodes:
-            raw = msgspec.json.decode(
-                msgspec.json.encode(states), type=list[dict[str, msgspec.Raw]]
-            )
-            snapshot.variables = raw
+            text = msgspec.json.encode(states)
+            snapshot.variables = msgspec.json.decode(text, type=list[dict[str, msgspec.Raw]])
         return snapshot
 
     # -- as lines come ------------------------------------------------------------------
@@ -195,9 +190,7 @@ class Index:
         if kind == "deliver" or kind == "undelivered" or kind == "drop":
             self.arrivals[event.id] = step
         elif kind == "move":
-            path = self.paths.get(event.node)
-            if path is None:
-                path = self.paths[event.node] = Way()
+            path = self.paths[event.node]
             path.times.append(event.t)
             path.xs.append(event.x)
             path.ys.append(event.y)
@@ -207,24 +200,24 @@ class Index:
             self.used.note(step, now.inside)
             self.waiting.note(step, len(now.clients) - now.served)
         elif kind == "end" and event.violated:
-            for name, sentence in event.violated.items():
-                self.report(name, sentence)
+            self.report_all(event.violated)
 
     def judge(self, audit: Audit, line: bytes) -> None:
         if self.events > JUDGED:
             self.unjudged = TOO_LONG
             self.audit = None
             return
-        known = len(audit.monitor.violated)
         try:
             audit.event(msgspec.json.decode(line))
             audit.end()
         except (BadTrace, KeyError, TypeError, ValueError) as error:
             self.unjudged = f"cannot be judged: {error}"
             self.audit = None
-        if len(audit.monitor.violated) > known:
-            for name, sentence in audit.monitor.violated.items():
-                self.report(name, sentence)
+        self.report_all(audit.monitor.violated)
+
+    def report_all(self, violated: dict[str, str]) -> None:
+        for name, sentence in violated.items():
+            self.report(name, sentence)
 
     def report(self, name: str, sentence: str) -> None:
         if all(found["property"] != name for found in self.violated):
@@ -234,10 +227,8 @@ class Index:
     def whole(self) -> None:
         """No more lines will come."""
         if self.audit is not None and self.setup.get("source") == "check":
-            known = set(self.audit.monitor.violated)
             self.audit.end_step()
-            for name in self.audit.monitor.violated.keys() - known:
-                self.report(name, self.audit.monitor.violated[name])
+            self.report_all(self.audit.monitor.violated)
 
     # -- for the page ---------------------------------------------------------------------
 
@@ -339,12 +330,10 @@ class Index:
     def find(self, after: int, back: bool, kind: str, node: int) -> int:
         """The next step, or the one before, of this kind and node; 0 where there is none."""
         if kind == "enter":
-            place = (
-                bisect_left(self.enters, after) - 1 if back else bisect_right(self.enters, after)
-            )
-            steps = list(self.enters[place::-1]) if back and place >= 0 else []
-            if not back:
-                steps = list(self.enters[place:])
+            place = bisect_right(self.enters, after)
+            steps = list(self.enters[place:])
+            if back:
+                steps = list(self.enters[: bisect_left(self.enters, after)])[::-1]
             marks = range(node * KINDS, node * KINDS + KINDS) if node >= 0 else None
             return next((s for s in steps if marks is None or self.marks[s] in marks), 0)
         code = self.codes.get(kind, -1)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from copy import copy
 from typing import Any
 
 import msgspec
@@ -45,48 +46,23 @@ class SentMessage(msgspec.Struct, gc=False):
     permits: int = 0
 
 
-class Snapshot:
+class Snapshot(msgspec.Struct, gc=False):
     """Everything that is so between two steps; copies share what does not change."""
 
-    __slots__ = (
-        "clients",
-        "down",
-        "flying",
-        "free",
-        "gone",
-        "inside",
-        "served",
-        "tokens",
-        "up",
-        "variables",
-    )
-
-    def __init__(self) -> None:
-        self.tokens: dict[int, int] = {}  # nodes that have any
-        self.free: dict[int, int] = {}
-        self.clients: dict[int, tuple[int, int, float, int, int]] = {}
-        # by number: node, want, priority, the step of asking and of entering (or -1)
-        self.inside = 0  # permits in use
-        self.served = 0  # clients that use them
-        self.flying: dict[int, tuple[int, bytes]] = {}  # by number: step of sending, the line
-        self.up: dict[tuple[int, int], None] = {}  # links that were not there at the start
-        self.down: dict[tuple[int, int], None] = {}  # links of the start that have failed
-        self.gone: dict[int, None] = {}  # nodes that have crashed
-        self.variables: list[dict[str, msgspec.Raw]] = []  # where states were recorded
+    tokens: dict[int, int] = {}  # nodes that have any
+    free: dict[int, int] = {}
+    clients: dict[int, tuple[int, int, float, int, int]] = {}
+    # by number: node, want, priority, the step of asking and of entering (or -1)
+    inside: int = 0  # permits in use
+    served: int = 0  # clients that use them
+    flying: dict[int, tuple[int, bytes]] = {}  # by number: step of sending, the line
+    up: dict[tuple[int, int], None] = {}  # links that were not there at the start
+    down: dict[tuple[int, int], None] = {}  # links of the start that have failed
+    gone: dict[int, None] = {}  # nodes that have crashed
+    variables: list[dict[str, msgspec.Raw]] = []  # where states were recorded
 
     def copy(self) -> Snapshot:
-        twin = Snapshot()
-        twin.tokens = self.tokens.copy()
-        twin.free = self.free.copy()
-        twin.clients = self.clients.copy()
-        twin.inside = self.inside
-        twin.served = self.served
-        twin.flying = self.flying.copy()
-        twin.up = self.up.copy()
-        twin.down = self.down.copy()
-        twin.gone = self.gone.copy()
-        twin.variables = self.variables.copy()
-        return twin
+        return Snapshot(*map(copy, msgspec.structs.astuple(self)))
 
     def follow(self, event: TraceEvent, step: int, line: bytes) -> None:
         """What this line changes."""
@@ -146,16 +122,7 @@ class Snapshot:
             "free": [[node, count] for node, count in self.free.items() if count],
             "clients": [[number, *client] for number, client in self.clients.items()],
             "flying": [
-                {
-                    "id": number,
-                    "step": step,
-                    "from": sent.node,
-                    "to": sent.to,
-                    "message": sent.message,
-                    "args": sent.args,
-                    "tokens": sent.tokens,
-                    "permits": sent.permits,
-                }
+                {"id": number, "step": step, "from": sent.node, **msgspec.structs.asdict(sent)}
                 for number, step, sent in self.sent()
             ],
             "up": list(self.up),

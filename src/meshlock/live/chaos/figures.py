@@ -97,11 +97,7 @@ def spread(times: list[float]) -> dict[str, Any]:
 
 
 def recoveries(
-    kind: str,
-    faults: list[FaultLine],
-    grants: list[float],
-    verdict: RecordVerdict,
-    lease: float,
+    kind: str, faults: list[FaultLine], grants: list[float], verdict: RecordVerdict, lease: float
 ) -> dict[str, Any]:
     found, idle = [], []
     begins = [stall.begin for stall in verdict.stalls]

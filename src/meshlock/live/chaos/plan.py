@@ -92,6 +92,17 @@ ENDLESS = 12
 """Leases of some cuts of long runs: so long that nobody who is cut off may call itself ready."""
 LONG_RUN = 600.0
 
+LENGTHS = {
+    "break-link": (0.0, 0.0),
+    "restart": (1.0, 1.0),
+    "crowd": (CROWD, CROWD),
+    "kill-client": (0.1, 0.5),
+    "strand": (2.0, 4.0),
+    "birth": (0.5, 2.5),
+    "reset": (0.0, 1.0),
+}
+"""Leases that these last, from and to; the others are short or long."""
+
 TRIES = 150
 """So often a fault is put off by a tenth of a lease before it is given up."""
 
@@ -194,16 +205,7 @@ def make(
     names = [f"n{number}" for number in range(nodes)]
     links = linked(topology or ("complete" if auto else "chords"), nodes, seed)
     plan = Plan(
-        seed,
-        names,
-        links,
-        permits,
-        lease,
-        seconds,
-        clients_per_node,
-        within or 3 * lease,
-        [],
-        auto,
+        seed, names, links, permits, lease, seconds, clients_per_node, within or 3 * lease, [], auto
     )
     plan.events = list(Drawing(plan).events())
     return plan
@@ -341,7 +343,7 @@ class Drawing:
 
     def draw(self, fault: str, at: float) -> tuple[PlannedFault, Trouble]:
         at = round(at, 3)
-        seconds = round(self.length(fault), 3)
+        seconds = round(self.length(fault) * self.plan.lease, 3)
         event = PlannedFault(at, fault, seconds, draw=round(self.random.random(), 6))
         trouble = Trouble(at + seconds + SETTLE)
         if fault in KILLS:
@@ -381,29 +383,18 @@ class Drawing:
         return event, trouble
 
     def length(self, fault: str) -> float:
-        lease = self.plan.lease
-        if fault == "break-link":
-            return 0.0
-        if fault == "restart":
-            return lease
-        if fault == "crowd":
-            return CROWD * lease
-        if fault == "kill-client":
-            return self.random.uniform(0.1, 0.5) * lease
-        if fault in ("strand", "no-majority"):
-            if self.plan.seconds >= LONG_RUN and self.random.random() < 0.15:
-                return ENDLESS * lease
-            if fault == "strand":
-                return self.random.uniform(2.0, 4.0) * lease
-        if fault in KILLS and fault != "birth":
+        """In leases."""
+        long_run = fault in ("strand", "no-majority") and self.plan.seconds >= LONG_RUN
+        if long_run and self.random.random() < 0.15:
+            return ENDLESS
+        if fault in LENGTHS:
+            low, high = LENGTHS[fault]
+            return low if low == high else self.random.uniform(low, high)
+        if fault in KILLS:
             times = (1.0, 2.5) if fault == "kill-holder" else (0.3, 1.0, 2.5)
-            return self.random.choice(times) * lease * self.random.uniform(0.5, 1.5)
-        if fault == "birth":
-            return self.random.uniform(0.5, 2.5) * lease
-        if fault == "reset":
-            return self.random.uniform(0.0, 1.0) * lease
+            return self.random.choice(times) * self.random.uniform(0.5, 1.5)
         short, long = self.random.uniform(0.1, 0.8), self.random.uniform(1.2, 3.0)
-        return lease * self.random.choice((short, long))
+        return self.random.choice((short, long))
 
     def sides(self, kind: str) -> list[list[str]]:
         names = list(self.plan.nodes)

@@ -34,14 +34,7 @@ from meshlock.topology.mobility.models import GaussMarkov, Manhattan, Speed, Wal
 from meshlock.topology.mobility.motion import Motion
 from meshlock.topology.mobility.movements import read_bonnmotion, read_ns2
 from meshlock.topology.mobility.partitions import Prevented, Until
-from meshlock.topology.specification import (
-    MOST_LINKS,
-    advice,
-    seldom,
-    tries,
-    unknown,
-    usual_range,
-)
+from meshlock.topology.specification import MOST_LINKS, advice, seldom, tries, unknown, usual_range
 
 FORMS = {
     "none": "none",
@@ -142,13 +135,7 @@ def flips(
 
 
 def moving(
-    spec: str,
-    name: str,
-    text: str,
-    nodes: int | None,
-    prevented: bool,
-    moves: bool,
-    stream: Random,
+    spec: str, name: str, text: str, nodes: int | None, prevented: bool, moves: bool, stream: Random
 ) -> tuple[LiveGraph, Changes]:
     if nodes is None:
         raise Refused(
