@@ -15,7 +15,8 @@ who could climb has stopped halfway.
 
 from __future__ import annotations
 
-from typing import Final, cast
+from dataclasses import dataclass
+from typing import Any, Final, cast
 
 from meshlock.algorithms.actor import Actor, Frozen, Message
 from meshlock.properties.structure import Structure, Wrong
@@ -23,13 +24,13 @@ from meshlock.properties.structure import Structure, Wrong
 DOWNHILL: Final = "downhill"
 
 
+@dataclass
 class Slope:
     """What is seen of one node."""
 
-    def __init__(self, glimpse: Frozen) -> None:
-        self.height = cast(tuple[int, ...], glimpse[0])
-        self.holds = cast(bool, glimpse[1])  # has the token
-        self.givers = cast(tuple[int, ...], glimpse[2])  # who sent it a token that is on its way
+    height: tuple[int, ...]
+    holds: bool  # has the token
+    givers: tuple[int, ...]  # who sent it a token that is on its way
 
 
 class Downhill(Structure):
@@ -42,7 +43,7 @@ class Downhill(Structure):
         return (node.altitude(), node.tokens() > 0, givers)
 
     def remember(self, glimpse: Frozen) -> None:
-        self.slopes.append(Slope(glimpse))
+        self.slopes.append(Slope(*cast(Any, glimpse)))
 
     def wrong(self, seen: tuple[int, ...], neighbours: list[list[int]]) -> list[Wrong]:
         slopes = [self.slopes[number] for number in seen]

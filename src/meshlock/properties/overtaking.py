@@ -13,7 +13,7 @@ that is a step more urgent and is made then: a request begins with less than ``p
 A client may enter some time after it was granted its permits: fences say in which order grants were
 made. So a request that is passed is judged when it enters itself, or after ``slack`` if it does
 not. ``most`` may pass one: none where the node that decides knows every request, MOST where the
-token may let others in on its way, or where there are no fences.
+token may let others in on its way.
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ class WaitingRequest:
         self.priority = priority
         self.due = due  # it has a deadline, which counts for up to a step
         self.highest = priority + due  # that it has had
-        self.passed = 0
-        self.passes: list[Pass] = []  # where there are fences
+        self.passes: list[Pass] = []
 
 
 class Overtaking:
@@ -72,7 +71,6 @@ class Overtaking:
         self.disturbed_at = time
         self.made = []
         for one in self.waiting.values():
-            one.passed = 0
             one.passes = []
 
     def goes_by(self, time: float, epoch: object) -> bool:
@@ -98,7 +96,6 @@ class Overtaking:
             one.time = time
             one.priority = priority
             one.highest = max(one.highest, priority + one.due)
-            one.passed = 0
             one.passes = []
 
     def stops(self, client: int) -> WaitingRequest | None:
@@ -110,18 +107,6 @@ class Overtaking:
     def crashed(self, node: int) -> None:
         for client in [client for client, one in self.waiting.items() if one.node == node]:
             self.stops(client)
-
-    def enters(self, client: int, reached: set[int]) -> list[tuple[int, float]]:
-        """Without fences. The result: clients that were passed once too often, and their
-        priorities. ``reached``: nodes that have a way to the token."""
-        entry = self.stops(client)
-        found: list[tuple[int, float]] = []
-        for other in self.passed_by(entry, reached):
-            one = self.waiting[other]
-            one.passed += 1
-            if one.passed == self.most + 1:
-                found.append((other, one.priority))
-        return found
 
     def granted(self, time: float, client: int, reached: set[int], fence: Fence) -> list[Pass]:
         """A client enters with this fence. The result: who was passed, as is known by now."""
@@ -144,9 +129,7 @@ class Overtaking:
             if passing.time + self.slack < time
         ]
 
-    def passed_by(self, entry: WaitingRequest | None, reached: set[int]) -> list[int]:
-        if entry is None:
-            return []
+    def passed_by(self, entry: WaitingRequest, reached: set[int]) -> list[int]:
         return [
             client
             for client, one in self.waiting.items()

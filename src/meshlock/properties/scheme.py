@@ -17,7 +17,8 @@ Helary, Mostefaoui and Raynal, INRIA RR-1692, section 3: Properties 1 to 3 and P
 
 from __future__ import annotations
 
-from typing import Final, cast
+from dataclasses import dataclass
+from typing import Any, Final, cast
 
 from meshlock.algorithms.actor import NIL, Actor, Frozen, Message
 from meshlock.algorithms.general_scheme import Request, SchemeNode, Token
@@ -30,24 +31,25 @@ ORIENTED: Final = "oriented"
 PROPERTIES: Final = (ASKED, LENDER, IDLE, ORIENTED)
 
 
+@dataclass
 class TokenBranch:
     """What is seen of one node."""
 
-    def __init__(self, glimpse: Frozen) -> None:
-        self.me = cast(int, glimpse[0])
-        self.asked = cast(bool, glimpse[1])
-        self.token_here = cast(bool, glimpse[2])
-        self.father = cast(int, glimpse[3])
-        self.lender = cast(int, glimpse[4])
-        self.mandator = cast(int, glimpse[5])
-        self.sons = cast(tuple[int, ...], glimpse[6])  # whose request is here or comes here
-        self.loans = cast(tuple[int, ...], glimpse[7])  # who sends it a token that is lent
-        self.gifts = cast(int, glimpse[8])  # tokens that come here to stay, or home from a loan
-        self.above = NIL  # its father in the abstract tree, as far as that is known here
+    me: int
+    asked: bool
+    token_here: bool
+    father: int
+    lender: int
+    mandator: int
+    sons: tuple[int, ...]  # whose request is here or comes here
+    loans: tuple[int, ...]  # who sends it a token that is lent
+    gifts: int  # tokens that come here to stay, or home from a loan
+
+    def above(self) -> int:
+        """Its father in the abstract tree, as far as that is known here."""
         if not self.asked or self.token_here:
-            self.above = self.father  # (a1), (a5)
-        elif self.loans:
-            self.above = self.loans[0]  # (a4)
+            return self.father  # (a1), (a5)
+        return self.loans[0] if self.loans else NIL  # (a4)
 
 
 class Scheme(Structure):
@@ -71,20 +73,11 @@ class Scheme(Structure):
         if node.mandator != NIL:
             sons.add(node.mandator)  # (a3)
         sons.discard(node.me)
-        return (
-            node.me,
-            node.asked,
-            node.token_here,
-            node.father,
-            node.lender,
-            node.mandator,
-            tuple(sorted(sons)),
-            tuple(loans),
-            gifts,
-        )
+        token = (node.me, node.asked, node.token_here, node.father, node.lender, node.mandator)
+        return (*token, tuple(sorted(sons)), tuple(loans), gifts)
 
     def remember(self, glimpse: Frozen) -> None:
-        self.branches.append(TokenBranch(glimpse))
+        self.branches.append(TokenBranch(*cast(Any, glimpse)))
 
     def wrong(self, seen: tuple[int, ...], neighbours: list[list[int]]) -> list[Wrong]:
         branches = [self.branches[number] for number in seen]
@@ -130,7 +123,7 @@ def idle(branches: list[TokenBranch]) -> str:
 
 def oriented(branches: list[TokenBranch]) -> str:
     """The abstract tree is a tree, and its root is where the token is at home."""
-    fathers = [node.above for node in branches]
+    fathers = [node.above() for node in branches]
     for node in branches:
         for son in node.sons:
             if branches[son].asked and fathers[son] != node.me:  # (a2), (a3)

@@ -6,7 +6,9 @@ common clock. Between two cuts they step together; the one with less to do waits
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from meshlock.algorithms.actor import Algorithm
@@ -29,20 +31,13 @@ MOST_STEPS = 6000
 TOPOLOGIES = ("line", "ring", "star", "tree", "complete")
 
 
+@dataclass
 class Side:
     """One of the two runs, cut in pieces: ``cuts`` says of every step to which it belongs."""
 
-    def __init__(self, index: Index, cuts: Sequence[float], remarks: list[str]) -> None:
-        self.index = index
-        self.cuts = cuts  # that of step 1 first; never falling
-        self.remarks = remarks
-
-    def pieces(self) -> dict[float, int]:
-        """How many steps belong to each."""
-        found: dict[float, int] = {}
-        for cut in self.cuts:
-            found[cut] = found.get(cut, 0) + 1
-        return found
+    index: Index
+    cuts: Sequence[float]  # that of step 1 first; never falling
+    remarks: list[str]
 
 
 class Noted(Player):
@@ -100,12 +95,12 @@ class Comparison:
 
     def rows(self) -> list[tuple[int, int, str]]:
         """For every common step: the step of either side, and what both are about."""
-        left, right = (side.pieces() for side in self.sides)
+        left, right = (Counter(side.cuts) for side in self.sides)
         rows = [(0, 0, "the start")]
         for cut in sorted({*left, *right}):
             text = self.texts.get(cut, "the end" if cut == float("inf") else f"t = {cut:g}")
             one, other, _ = rows[-1]
-            here, there = left.get(cut, 0), right.get(cut, 0)
+            here, there = left[cut], right[cut]
             for step in range(1, max(here, there) + 1):
                 rows.append((one + min(step, here), other + min(step, there), text))
         return rows

@@ -68,7 +68,9 @@ def test_two_minutes_of_chaos_break_no_promise(tmp_path: Path):
     assert any(use.parts for use in verdict.uses)
     assert verdict.violated == []
     assert {slot for use in verdict.uses for slot in use.slots} == {"slot0", "slot1", "slot2"}
-    assert plans.load(keep / "plan.json") == plans.make(405, lease=LEASE, seconds=100, within=WITHIN)
+    assert plans.load(keep / "plan.json") == plans.make(
+        405, lease=LEASE, seconds=100, within=WITHIN
+    )
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="children end with us on Linux")
