@@ -14,8 +14,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from meshlock.live.demo.report import figures
-from meshlock.live.demo.run import Demo
+from meshlock.live.demo.run import Demo, figures
 from meshlock.live.machine.loop import run
 
 NAMES = tuple(f"n{number}" for number in range(8))

@@ -18,8 +18,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from meshlock.live.demo.report import figures
-from meshlock.live.demo.run import SETTLE, Demo, Process
+from meshlock.live.demo.run import SETTLE, Demo, Process, figures
 from meshlock.live.machine.loop import run
 
 SIZE = 5

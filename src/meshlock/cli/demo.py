@@ -31,8 +31,7 @@ def demo(
     import sys
     from tempfile import TemporaryDirectory
 
-    from meshlock.live.demo.report import figures
-    from meshlock.live.demo.run import Demo, watch
+    from meshlock.live.demo.run import Demo, figures, watch
     from meshlock.live.machine.loop import run
 
     if trace is not None and not trace.parent.is_dir():

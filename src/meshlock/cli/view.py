@@ -18,7 +18,7 @@ def view(
 
     Example: meshlock view run.jsonl
     """
-    from meshlock.web.serving import serve
+    from meshlock.web.server import serve
 
     load_all(algorithm)
     serve(trace, port, browser)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
+import socket
+import sys
+import webbrowser
 from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import msgspec
 
-from meshlock.errors import Refused
+from meshlock.errors import Refused, setting
 from meshlock.live.interfaces.http_requests import HTTPError, Request
+from meshlock.live.interfaces.server import serve_listener
 from meshlock.live.interfaces.serving import Access
-from meshlock.live.interfaces.site import Response, Route, Site
+from meshlock.live.interfaces.site import Handler, Response, Route, Site
 from meshlock.web.answers import HEADERS, answer, as_json, asked, file, static
 from meshlock.web.driving import TOPOLOGIES, DrivenSetUp, PageRun, choices
 from meshlock.web.export import exported
 from meshlock.web.handlers import constants, handlers
-from meshlock.web.index import WINDOW, Index
+from meshlock.web.index import WINDOW, Index, open_trace
 from meshlock.web.opening import Opening
 from meshlock.web.ran import Ran
 from meshlock.web.riddling import RiddleRun
@@ -76,12 +83,6 @@ class Desk:
             raise Refused(
                 "The trace would give the mistake away: find it first, or see the solution."
             )
-
-    def page(self, _request: Request) -> Response:
-        return static("index.html")
-
-    def comparison(self, _request: Request) -> Response:
-        return static("compare.html")
 
     def what(self, _request: Request) -> Response:
         offered = {"algorithms": choices(), "topologies": TOPOLOGIES}
@@ -177,9 +178,9 @@ class Desk:
 
     def routes(self) -> list[Route]:
         run = "/api/runs/{run}"
-        looks = {
-            "/": self.page,
-            "/compare": self.comparison,
+        looks: dict[str, Handler] = {
+            "/": lambda _: static("index.html"),
+            "/compare": lambda _: static("compare.html"),
             "/page/{name}": file,
             "/api/runs": self.what,
             run: self.about,
@@ -204,3 +205,43 @@ class Desk:
 def application(desk: Desk) -> Site:
     """Asked by this machine, under its own name, and by no other page."""
     return Site(desk.routes(), Access("127.0.0.1", [], None).admit)
+
+
+# -- until interrupted --------------------------------------------------------------------
+
+
+def listening(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise Refused(
+            f"Cannot serve on port {port}: {error}; use another {setting('port')}."
+        ) from None
+    listener.listen()
+    return listener
+
+
+def serve(trace: Path | None, port: int, browser: bool) -> None:
+    desk = Desk()
+    if trace is not None:
+        desk.runs["trace"] = open_trace(trace)
+        desk.opened = "trace"
+    listener = listening(port)
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    sys.stderr.write(f"The page is at {address} (Ctrl-C to end).\n")
+    if browser:
+        webbrowser.open(address)
+    asyncio.run(until_told(application(desk), listener))
+
+
+async def until_told(site: Site, listener: socket.socket) -> None:
+    """Serve until SIGINT or SIGTERM."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    server = await serve_listener(site, listener)
+    await stop.wait()
+    await server.close()

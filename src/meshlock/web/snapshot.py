@@ -45,6 +45,10 @@ class SentMessage(msgspec.Struct, gc=False):
     tokens: int = 0
     permits: int = 0
 
+    def shown(self) -> dict[str, Any]:
+        told = msgspec.structs.asdict(self)
+        return {"from": told.pop("node"), **told}
+
 
 class Snapshot(msgspec.Struct, gc=False):
     """Everything that is so between two steps; copies share what does not change."""
@@ -122,8 +126,7 @@ class Snapshot(msgspec.Struct, gc=False):
             "free": [[node, count] for node, count in self.free.items() if count],
             "clients": [[number, *client] for number, client in self.clients.items()],
             "flying": [
-                {"id": number, "step": step, "from": sent.node, **msgspec.structs.asdict(sent)}
-                for number, step, sent in self.sent()
+                {"id": number, "step": step, **sent.shown()} for number, step, sent in self.sent()
             ],
             "up": list(self.up),
             "down": list(self.down),

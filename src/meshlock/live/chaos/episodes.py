@@ -1,4 +1,5 @@
-"""Faults for which the stage is set first, so that a mistake in the rule that they try must show.
+"""Faults for which the stage is set first, so that a mistake in the rule that they try must show;
+and faults of disks.
 
 A client in the right place has permits, keeps them, and has used its connection since it read so.
 Its lease was renewed a moment ago, and all others ask for the rest without a pause. Only then does
@@ -8,8 +9,10 @@ the fault strike: whatever is granted too early is granted while that client sti
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 
+from meshlock.live.chaos import record as lines
 from meshlock.live.chaos.client import AT_EASE, HURRY, KEEP
 from meshlock.live.chaos.majority import across
 from meshlock.live.chaos.plan import PlannedFault
@@ -24,6 +27,9 @@ RESTARTED_ALONE = 0.7
 
 READ = 0.1
 """Seconds in which a client that was granted permits has asked once more."""
+
+GIVES_WAY = ("conflict", "pool stopped")
+"""What agents log of the former pool when they meet the one that was reset."""
 
 TRIES = 3
 """So often a client is looked for where the token is, which may move meanwhile."""
@@ -161,3 +167,64 @@ async def crowd(chaos: Chaos, event: PlannedFault) -> None:
         await asyncio.sleep(event.seconds)
         cluster.start_client(slot)
     ease(chaos, None)
+
+
+# -- disks ------------------------------------------------------------------------------------
+
+
+async def give_birth(chaos: Chaos, event: PlannedFault) -> None:
+    """An agent comes back without its disk, and reaches nobody: it must not make the pool.
+    Its clients would keep what it granted them."""
+    cluster = chaos.cluster
+    name = await chaos.whom(event)
+    if name is None:
+        chaos.skip(event)
+        return
+    t = cluster.kill_agent(name)
+    chaos.note("disk lost", t, f"{name}, which reaches nobody for {event.seconds:.1f} s")
+    links = [link for link in chaos.plan.links if name in link]
+    cluster.cut(links, silent=False)
+    slots = chaos.slots_at(name)
+    cluster.say(slots, KEEP)
+    await chaos.restart(name, wiped=True)
+    await asyncio.sleep(event.seconds)
+    cluster.heal(links)
+    cluster.say(slots, AT_EASE)
+
+
+async def lose_most_disks(chaos: Chaos, event: PlannedFault) -> None:
+    """Most agents come back without their disks, one by one, so that each learns of the pool
+    before they are enough to make another. Then an operator resets it where it is known. The
+    clients of those agents work on meanwhile."""
+    cluster = chaos.cluster
+    left = [name for name in cluster.awake() if name not in event.nodes]
+    if chaos.changing or not left or not {*event.nodes} <= {*cluster.awake()}:
+        chaos.skip(event)
+        return
+    chaos.changing = True
+    cluster.record.write(lines.ChangingLine(t=now()))
+    chaos.note("most disks lost", now(), " ".join(event.nodes))
+    for name in event.nodes:
+        cluster.kill_agent(name)
+    await asyncio.sleep(event.seconds)
+    for name in event.nodes:
+        await chaos.restart(name, wiped=True)
+        await until_so(chaos, partial(knows_pool, chaos, name))
+    await until_so(chaos, lambda: cluster.agents[left[0]].change("reset", chaos.plan.lease))
+    chaos.note("reset", now(), f"by {left[0]}")
+    for agent in cluster.agents.values():
+        agent.forgiven.update(GIVES_WAY)
+    await cluster.grow()
+    chaos.changing = False
+    cluster.record.write(lines.SettledLine(t=now()))
+
+
+async def knows_pool(chaos: Chaos, name: str) -> bool:
+    return bool((await chaos.cluster.agents[name].status() or {}).get("members"))
+
+
+async def until_so(chaos: Chaos, condition: Callable[[], Awaitable[bool]]) -> None:
+    """The judge says what it means if that does not come."""
+    end = now() + 2 * chaos.plan.within
+    while not await condition() and now() < end:
+        await asyncio.sleep(chaos.plan.lease / 30)

@@ -9,10 +9,9 @@ from pathlib import Path
 from time import monotonic
 
 from meshlock.errors import Refused
+from meshlock.live.chaos import episodes
 from meshlock.live.chaos import record as lines
 from meshlock.live.chaos.cluster import Cluster
-from meshlock.live.chaos.disks import give_birth, lose_most_disks
-from meshlock.live.chaos.episodes import crowd, kill_holder, restart_under, strand
 from meshlock.live.chaos.majority import across
 from meshlock.live.chaos.plan import CROWD, KILLS, Plan, PlannedFault
 from meshlock.live.chaos.processes import ClientSlot, last_line
@@ -77,10 +76,10 @@ class Chaos:
 
     async def carry_out_plan(self) -> None:
         began = now()
-        async with asyncio.TaskGroup() as episodes:
+        async with asyncio.TaskGroup() as faults:
             for event in self.plan.events:
                 await asyncio.sleep(began + event.at - now())
-                episodes.create_task(self.carry_out(event))
+                faults.create_task(self.carry_out(event))
             await asyncio.sleep(began + self.plan.seconds - now())
 
     async def watch_processes(self) -> None:
@@ -377,7 +376,9 @@ class Chaos:
         await self.restore_permits()
         await self.restore_members()
         self.report("no more faults")
-        await crowd(self, PlannedFault(plan.seconds, "crowd", CROWD * plan.lease, draw=0.5))
+        await episodes.crowd(
+            self, PlannedFault(plan.seconds, "crowd", CROWD * plan.lease, draw=0.5)
+        )
         cluster.record.write(lines.Quiet(t=now()))
         await asyncio.sleep(plan.lease)
         for slot in cluster.slots:
@@ -429,12 +430,12 @@ EPISODES: dict[str, Callable[[Chaos, PlannedFault], Awaitable[None]]] = {
     "partition": Chaos.cut_links,
     "cut-link": Chaos.cut_links,
     "break-link": Chaos.cut_links,
-    "kill-holder": kill_holder,
-    "restart": restart_under,
-    "strand": strand,
-    "crowd": crowd,
-    "birth": give_birth,
-    "reset": lose_most_disks,
+    "kill-holder": episodes.kill_holder,
+    "restart": episodes.restart_under,
+    "strand": episodes.strand,
+    "crowd": episodes.crowd,
+    "birth": episodes.give_birth,
+    "reset": episodes.lose_most_disks,
 }
 """How faults are carried out; all others are done to a node."""
 

@@ -24,8 +24,11 @@ from meshlock.live.links.certificates import Authority
 from meshlock.live.links.dialler import split
 from meshlock.live.links.relay import Relay
 from meshlock.live.machine.error_text import error_text
+from meshlock.properties import monitor
+from meshlock.trace.audit import Audit
 from meshlock.trace.files import trace_file
 from meshlock.trace.merge import merge
+from meshlock.trace.reader import Trace
 
 NAMES = ("ada", "ben", "cyd", "dov", "eva", "fay")
 LINKS = ((0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3), (1, 4))
@@ -230,3 +233,49 @@ async def watch(demo: Demo, look: Callable[[Demo], None]) -> None:
         if not work.done():
             work.cancel()
         await work
+
+
+# -- what was found, from the trace alone ---------------------------------------------------------
+
+
+def figures(path: Path, demo: Demo) -> dict[str, Any]:
+    verdict = Audit(Trace(path))
+    asked: dict[int, tuple[int, float]] = {}  # client: priority, when
+    waits: dict[int, list[float]] = {}
+    messages: dict[str, int] = {}
+    for event in Trace(path).events():
+        if event["event"] == "request":
+            asked[event["client"]] = (event["priority"], event["t"])
+        elif event["event"] == "enter":
+            priority, since = asked.pop(event["client"])
+            waits.setdefault(priority, []).append(event["t"] - since)
+        elif event["event"] == "send":
+            messages[event["message"]] = messages.get(event["message"], 0) + 1
+    violated = dict(verdict.monitor.violated)
+    if demo.missing:
+        violated["conservation"] = f"{demo.missing} message(s) with permits never arrived"
+    judged = [name for name in monitor.NAMES if name != "neighbours" and name not in violated]
+    return {
+        "nodes": len(demo.processes),
+        "permits": verdict.trace.setup["permits"],
+        "entries": verdict.entries,
+        "unserved": len(asked),
+        "messages": messages,
+        "messages_per_entry": sum(messages.values()) / max(1, verdict.entries),
+        "waiting_by_priority": {str(p): spread(waits[p]) for p in sorted(waits, reverse=True)},
+        "cuts": demo.cuts,
+        "holds": not violated,
+        "violated": violated,
+        "checked": judged,
+    }
+
+
+def spread(values: list[float]) -> dict[str, float]:
+    values = sorted(values)
+    last = len(values) - 1
+    return {
+        "entries": len(values),
+        "p50": values[last // 2],
+        "p95": values[int(last * 0.95)],
+        "max": values[last],
+    }
