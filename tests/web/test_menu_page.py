@@ -8,7 +8,7 @@ from browser import served, shows, until
 from pictures import picture
 from test_player import desk_with, written
 
-from meshlock.web import menu, uploads
+from meshlock.web import menu, opening
 from meshlock.web.server import Desk, application
 
 
@@ -124,7 +124,7 @@ def test_what_is_no_trace_is_refused_with_a_sentence(page, trace, tmp_path, monk
         choose(page, path)
         shows(page, "#menu-says", why)
         page.keyboard.press("Escape")
-    monkeypatch.setattr(uploads, "MOST_BYTES", 1000)
+    monkeypatch.setattr(opening, "MOST_BYTES", 1000)
     choose(page, trace)
     shows(page, "#menu-says", "open it with meshlock view")
     assert page.evaluate("meshlock.run.name") == name
