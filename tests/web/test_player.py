@@ -15,8 +15,8 @@ from meshlock.web.server import Desk, application
 
 def desk_with(path):
     desk = Desk()
-    desk.runs["trace"] = open_trace(path)
-    desk.opened = "trace"
+    desk.shelf.runs["trace"] = open_trace(path)
+    desk.shelf.opened = "trace"
     return application(desk)
 
 

@@ -206,6 +206,9 @@ class PageRun:
         for action in actions:
             self.perform(action)
 
+    def begins(self, line: str) -> None:
+        """What is about to be done, as a line of a schedule: a riddle has only some."""
+
     def node(self, action: dict[str, Any], key: str = "node") -> int:
         return whole(action, key, -1, 0, self.settled.nodes - 1)
 
@@ -216,10 +219,12 @@ class PageRun:
         algorithm = self.settled.algorithm
         if algorithm.problem != "h-of-k" and want != 1:
             raise Refused(f"{algorithm.name} grants one permit at a time.")
+        self.begins(f"request {node} want {want} priority {priority}")
         self.run.ask(node, want, priority)
 
     def leave(self, action: dict[str, Any]) -> None:
         node = self.node(action)
+        self.begins(f"leave {node}")
         if not self.run.leave(node):
             raise Refused(f"No client holds permits at node {node}.")
 
@@ -240,7 +245,9 @@ class PageRun:
 
     def behaviour(self, action: dict[str, Any]) -> None:
         """Say what a node chooses where the algorithm leaves a choice, or leave it to the lot."""
-        self.run.behave([self.node(action)], str(action.get("behaviour", "drawn")))
+        node, behaviour = self.node(action), str(action.get("behaviour", "drawn"))
+        self.begins(f"behaviour {node} {behaviour}")
+        self.run.behave([node], behaviour)
 
     def deliver(self, action: dict[str, Any]) -> None:
         run, number = self.run, action.get("id")
@@ -269,6 +276,8 @@ class PageRun:
             self.arrives(0)
 
     def arrives(self, place: int) -> None:
+        ways = [f"{one.sender}->{one.receiver}" for one in self.run.on_the_way[: place + 1]]
+        self.begins(f"deliver {ways[-1]} {ways.count(ways[-1])}")
         self.run.deliver_at(place)
 
     def crash(self, action: dict[str, Any]) -> None:
@@ -292,13 +301,16 @@ class PageRun:
         return min(one, other), max(one, other)
 
     def cut(self, action: dict[str, Any]) -> None:
-        self.run.link_down(*self.ends(action))
+        one, other = self.ends(action)
+        self.begins(f"link down {one}-{other}")
+        self.run.link_down(one, other)
 
     def join(self, action: dict[str, Any]) -> None:
-        ends = self.ends(action)
-        if ends in self.run.links:
-            raise Refused(f"There is a link {ends[0]}-{ends[1]} already.")
-        self.run.link_up(*ends)
+        one, other = self.ends(action)
+        self.begins(f"link up {one}-{other}")
+        if (one, other) in self.run.links:
+            raise Refused(f"There is a link {one}-{other} already.")
+        self.run.link_up(one, other)
 
     def move(self, action: dict[str, Any]) -> None:
         """A node goes elsewhere; its links follow what its radio reaches."""

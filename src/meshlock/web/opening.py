@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -68,13 +68,48 @@ class Uploads:
                 raise Refused(str(error).replace(str(path), called[:100] or "This file")) from None
 
 
-class Shelf(Protocol):
-    """Where opened runs are kept."""
+MOST_DRIVEN = 16
+MOST_OPENED = 24
+"""Runs from the menu, files and comparisons that are kept; the oldest makes room."""
 
-    driven: dict[str, PageRun]
 
-    def add_run(self, name: str, index: Index) -> None: ...
-    def drive(self, run: PageRun) -> str: ...
+class Shelf:
+    """The runs that can be looked at, by their names."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, Index] = {}
+        self.driven: dict[str, PageRun] = {}  # from the page
+        self.made = 0
+        self.opened = ""  # the run to show first, if any
+
+    def add_run(self, name: str, index: Index) -> None:
+        self.runs.pop(name, None)
+        self.runs[name] = index
+        kept = [each for each in self.runs if each != self.opened]
+        for each in kept[: max(len(kept) - MOST_OPENED, 0)]:
+            del self.runs[each]
+
+    def drive(self, run: PageRun) -> str:
+        self.made += 1
+        name = f"driven-{self.made}"
+        self.driven[name] = run
+        while len(self.driven) > MOST_DRIVEN:
+            del self.driven[next(iter(self.driven))]
+        return name
+
+    def find(self, request: Request) -> Index:
+        name = request.parameters["run"]
+        if name in self.driven:
+            return self.driven[name].index
+        if name not in self.runs:
+            raise HTTPError(404, f"There is no run {name} any more: start another.")
+        return self.runs[name]
+
+    def find_driven(self, request: Request) -> PageRun | None:
+        return self.driven.get(request.parameters["run"])
+
+    def about(self, request: Request) -> dict[str, Any]:
+        return (self.find_driven(request) or self.find(request)).about()
 
 
 class Opening:
@@ -140,7 +175,7 @@ class Opening:
     # -- riddles -----------------------------------------------------------------------------
 
     def riddle(self, request: Request) -> RiddleRun:
-        run = self.shelf.driven.get(request.parameters["run"])
+        run = self.shelf.find_driven(request)
         if not isinstance(run, RiddleRun):
             raise HTTPError(404, "This is no riddle, or it is gone: choose it from the menu again.")
         return run

@@ -22,14 +22,10 @@ from meshlock.web.driving import TOPOLOGIES, DrivenSetUp, PageRun, choices
 from meshlock.web.export import exported
 from meshlock.web.handlers import constants, handlers
 from meshlock.web.index import WINDOW, Index, open_trace
-from meshlock.web.opening import Opening
+from meshlock.web.opening import Opening, Shelf
 from meshlock.web.ran import Ran
 from meshlock.web.riddling import RiddleRun
 from meshlock.web.sequence import Diagram
-
-MOST_DRIVEN = 16
-MOST_OPENED = 24
-"""Runs from the menu, files and comparisons that are kept; the oldest makes room."""
 
 
 def number(request: Request, name: str, default: int) -> int:
@@ -40,42 +36,16 @@ def number(request: Request, name: str, default: int) -> int:
 
 
 class Desk:
-    """The runs that can be looked at, by their names."""
+    """What the page asks of the runs on the shelf."""
 
     def __init__(self) -> None:
-        self.runs: dict[str, Index] = {}
-        self.driven: dict[str, PageRun] = {}  # from the page
+        self.shelf = Shelf()
         self.watched: Ran | None = None  # the run whose lines were asked for last
-        self.made = 0
-        self.opened = ""  # the run to show first, if any
-        self.opening = Opening(self)
-
-    def add_run(self, name: str, index: Index) -> None:
-        self.runs.pop(name, None)
-        self.runs[name] = index
-        kept = [each for each in self.runs if each != self.opened]
-        for each in kept[: max(len(kept) - MOST_OPENED, 0)]:
-            del self.runs[each]
-
-    def drive(self, run: PageRun) -> str:
-        self.made += 1
-        name = f"driven-{self.made}"
-        self.driven[name] = run
-        while len(self.driven) > MOST_DRIVEN:
-            del self.driven[next(iter(self.driven))]
-        return name
-
-    def find(self, request: Request) -> Index:
-        name = request.parameters["run"]
-        if name in self.driven:
-            return self.driven[name].index
-        if name not in self.runs:
-            raise HTTPError(404, f"There is no run {name} any more: start another.")
-        return self.runs[name]
+        self.opening = Opening(self.shelf)
 
     def hidden(self, request: Request) -> bool:
         """Is it a riddle, whose name and code would give the mistake away?"""
-        driven = self.driven.get(request.parameters["run"])
+        driven = self.shelf.find_driven(request)
         return isinstance(driven, RiddleRun) and driven.hidden()
 
     def refuse_hidden(self, request: Request) -> None:
@@ -86,26 +56,22 @@ class Desk:
 
     def what(self, _request: Request) -> Response:
         offered = {"algorithms": choices(), "topologies": TOPOLOGIES}
-        known = [*self.driven, *self.runs]
-        return as_json({"opened": self.opened, "runs": known, **offered})
-
-    def about(self, request: Request) -> Response:
-        driven = self.driven.get(request.parameters["run"])
-        return as_json(self.find(request).about() if driven is None else driven.about())
+        known = [*self.shelf.driven, *self.shelf.runs]
+        return as_json({"opened": self.shelf.opened, "runs": known, **offered})
 
     def start(self, request: Request) -> Response:
         """A new run to be driven from the page; the oldest makes room."""
-        return as_json({"run": self.drive(PageRun(DrivenSetUp(asked(request))))})
+        return as_json({"run": self.shelf.drive(PageRun(DrivenSetUp(asked(request))))})
 
     def action(self, request: Request) -> Response:
-        driven = self.driven.get(request.parameters["run"])
+        driven = self.shelf.find_driven(request)
         if driven is None:
             raise HTTPError(404, "This run cannot be driven, or is gone: start another.")
         driven.perform(asked(request))
         return as_json(driven.about())
 
     def source(self, request: Request) -> Response:
-        setup = self.find(request).setup
+        setup = self.shelf.find(request).setup
         if self.hidden(request):
             return as_json({"handlers": {}, "constants": {}})
         name = str(setup.get("algorithm"))
@@ -113,7 +79,7 @@ class Desk:
         return as_json(shown)
 
     def ran(self, request: Request) -> Response:
-        index = self.find(request)
+        index = self.shelf.find(request)
         if self.hidden(request):
             return as_json([])
         if self.watched is None or self.watched.index is not index:
@@ -122,17 +88,17 @@ class Desk:
 
     def window(self, request: Request) -> Response:
         window = number(request, "number", 0)
-        index = self.find(request)
+        index = self.shelf.find(request)
         if not 0 <= window * WINDOW <= index.steps:
             raise HTTPError(404, "There is no such window.")
         return answer(index.window(window), "application/json")
 
     def overview(self, request: Request) -> Response:
-        return as_json(self.find(request).overview(number(request, "parts", 600)))
+        return as_json(self.shelf.find(request).overview(number(request, "parts", 600)))
 
     def search(self, request: Request) -> Response:
         asked = request.asked
-        step = self.find(request).find(
+        step = self.shelf.find(request).find(
             number(request, "after", 0),
             "back" in asked,
             asked.get("kind", ""),
@@ -141,7 +107,7 @@ class Desk:
         return as_json({"step": step})
 
     def diagram(self, request: Request) -> Diagram:
-        index = self.find(request)
+        index = self.shelf.find(request)
         return Diagram(index, number(request, "first", 1), number(request, "last", index.steps))
 
     def mermaid(self, request: Request) -> Response:
@@ -154,15 +120,14 @@ class Desk:
     def export(self, request: Request) -> Response:
         """The run as one file that plays by itself."""
         self.refuse_hidden(request)
-        index, driven = self.find(request), self.driven.get(request.parameters["run"])
-        text = exported(index, index.about() if driven is None else driven.about())
+        text = exported(self.shelf.find(request), self.shelf.about(request))
         name = {"Content-Disposition": 'attachment; filename="run.html"'}
         return Response(text.encode(), "text/html; charset=utf-8", headers=HEADERS | name)
 
     def trace(self, request: Request) -> Response:
         self.refuse_hidden(request)
-        index = self.find(request)
-        driven = self.driven.get(request.parameters["run"])
+        index = self.shelf.find(request)
+        driven = self.shelf.find_driven(request)
         last = b"" if driven is None else driven.closing()
         name = {"Content-Disposition": 'attachment; filename="run.jsonl"'}
         lines = self.lines(index, last)
@@ -183,7 +148,7 @@ class Desk:
             "/compare": lambda _: static("compare.html"),
             "/page/{name}": file,
             "/api/runs": self.what,
-            run: self.about,
+            run: lambda request: as_json(self.shelf.about(request)),
             f"{run}/source": self.source,
             f"{run}/ran": self.ran,
             f"{run}/window": self.window,
@@ -227,8 +192,8 @@ def listening(port: int) -> socket.socket:
 def serve(trace: Path | None, port: int, browser: bool) -> None:
     desk = Desk()
     if trace is not None:
-        desk.runs["trace"] = open_trace(trace)
-        desk.opened = "trace"
+        desk.shelf.runs["trace"] = open_trace(trace)
+        desk.shelf.opened = "trace"
     listener = listening(port)
     address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
     sys.stderr.write(f"The page is at {address} (Ctrl-C to end).\n")
