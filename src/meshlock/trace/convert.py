@@ -59,6 +59,13 @@ def mermaid(trace: Trace, out: TextIO) -> str:
     for node in range(min(trace.nodes, 40)):
         out.write(f"    participant n{node} as {names[node]}\n")
     arrows = 0
+    notes: dict[str, Callable[[dict[str, Any]], str]] = {
+        "request": lambda event: f"wants {event['want']} @ {event['priority']}",
+        "enter": lambda event: f"enters with {event['want']}",
+        "leave": lambda event: "leaves",
+        "give-back": lambda event: f"releases {event['permits']}",
+        "priority": lambda event: f"priority {event['priority']} now",
+    }
     for event in trace.events():
         kind, node = event["event"], event.get("node", 0)
         if arrows >= MERMAID_ARROWS:
@@ -68,16 +75,8 @@ def mermaid(trace: Trace, out: TextIO) -> str:
             arrow = "->>" if event.get("message") != "TOKEN" else "-)"
             out.write(f"    n{event['from']}{arrow}n{node}: {message(event)}\n")
             arrows += 1
-        elif kind == "request":
-            out.write(f"    note over n{node}: wants {event['want']} @ {event['priority']}\n")
-        elif kind == "enter":
-            out.write(f"    note over n{node}: enters with {event['want']}\n")
-        elif kind == "leave":
-            out.write(f"    note over n{node}: leaves\n")
-        elif kind == "give-back":
-            out.write(f"    note over n{node}: releases {event['permits']}\n")
-        elif kind == "priority":
-            out.write(f"    note over n{node}: priority {event['priority']} now\n")
+        elif kind in notes:
+            out.write(f"    note over n{node}: {notes[kind](event)}\n")
         elif kind in ("link-up", "link-down") and node < event.get("peer", -1):
             line = "forms" if kind == "link-up" else "fails"
             out.write(f"    note over n{node},n{event['peer']}: link {line}\n")

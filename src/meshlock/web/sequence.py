@@ -59,28 +59,22 @@ def argument(message: dict[str, Any]) -> str:
 
 def note(event: dict[str, Any]) -> str:
     """What is said at the node's own line, if anything."""
-    kind = event["event"]
-    if kind == "request":
-        return f"asks for {event.get('want', 1)}, priority {number_text(event.get('priority', 0))}"
-    if kind == "enter":
-        return f"enters with {event.get('want', 1)}"
-    if kind == "leave":
-        return "leaves"
-    if kind == "give-back":
-        return f"releases {event.get('permits')}"
-    if kind == "priority":
-        return f"priority {number_text(event.get('priority', 0))} now"
-    if kind == "withdraw":
-        return "gives up"
-    if kind == "lease-lost":
-        return "lease over"
-    if kind in ("link-up", "link-down"):
-        return f"link to {event.get('peer')} {'forms' if kind == 'link-up' else 'fails'}"
-    if kind == "timer":
-        return str(event.get("does", kind))
-    if kind in ("crash", "restart", "undelivered"):
-        return str(kind)
-    return ""
+    kind, want = event["event"], event.get("want", 1)
+    priority = f"priority {number_text(event.get('priority', 0))}"
+    notes = {
+        "request": f"asks for {want}, {priority}",
+        "enter": f"enters with {want}",
+        "leave": "leaves",
+        "give-back": f"releases {event.get('permits')}",
+        "priority": f"{priority} now",
+        "withdraw": "gives up",
+        "lease-lost": "lease over",
+        "link-up": f"link to {event.get('peer')} forms",
+        "link-down": f"link to {event.get('peer')} fails",
+        "timer": str(event.get("does", kind)),
+        **{name: name for name in ("crash", "restart", "undelivered")},
+    }
+    return notes.get(kind, "")
 
 
 def end(event: dict[str, Any], key: str) -> int:
