@@ -22,6 +22,7 @@ if not SOURCE.is_dir():
     pytest.skip("the source is not here", allow_module_level=True)
 
 
+@cache
 def hook() -> dict[str, list[str]]:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return settings["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["mypyc"]
@@ -40,19 +41,29 @@ FILES = {
     f"meshlock.{'.'.join(path.relative_to(SOURCE).with_suffix('').parts)}": path
     for path in sorted(SOURCE.rglob("*.py"))
 }
-TREES = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in FILES.items()}
+
+
+@cache
+def tree_of(module: str) -> ast.Module:
+    return ast.parse(FILES[module].read_text(encoding="utf-8"))
+
+
+@cache
+def statements(module: str) -> set[str]:
+    """Those of a module as they are."""
+    return {ast.dump(part) for part in tree_of(module).body}
 
 
 def closed_bases(module: str) -> list[str]:
     """Of the classes here: what they extend that lies in a compiled file and is not open."""
     homes = {
         alias.asname or alias.name: (node.module or "", alias.name)
-        for node in ast.walk(TREES[module])
+        for node in ast.walk(tree_of(module))
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
     found = []
-    for kind in ast.walk(TREES[module]):
+    for kind in ast.walk(tree_of(module)):
         for base in kind.bases if isinstance(kind, ast.ClassDef) else []:
             home, name = homes.get(ast.unparse(base), ("", ""))
             if home in FILES and is_compiled(FILES[home]) and not is_open(home, name):
@@ -63,7 +74,7 @@ def closed_bases(module: str) -> list[str]:
 def is_open(module: str, name: str) -> bool:
     return any(
         OPEN in [ast.unparse(decorator) for decorator in kind.decorator_list]
-        for kind in TREES[module].body
+        for kind in tree_of(module).body
         if isinstance(kind, ast.ClassDef) and kind.name == name
     )
 
@@ -78,7 +89,8 @@ def test_what_is_left_to_python_extends_only_compiled_classes_that_are_open() ->
 def expected(module: str, kind: str) -> list[str]:
     """Where compiled code says in an annotation that it takes only this class."""
     found = []
-    for other, tree in TREES.items():
+    for other in FILES:
+        tree = tree_of(other)
         if other != module and not any(
             isinstance(node, ast.ImportFrom) and node.module == module for node in ast.walk(tree)
         ):
@@ -96,9 +108,8 @@ def expected(module: str, kind: str) -> list[str]:
 def test_a_class_that_a_patch_makes_anew_is_not_expected_by_compiled_code(mutant: Mutant) -> None:
     """It would refuse it: let the patch change another place, or mark the class as open."""
     for module, text in applied(mutant.name, mutant.patch).items():
-        before = [ast.dump(part) for part in TREES[module].body]
         for part in ast.parse(text).body:
-            changed = isinstance(part, ast.ClassDef) and ast.dump(part) not in before
+            changed = isinstance(part, ast.ClassDef) and ast.dump(part) not in statements(module)
             if changed and is_compiled(FILES[module]) and not is_open(module, part.name):
                 assert expected(module, part.name) == []
 

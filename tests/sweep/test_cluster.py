@@ -7,11 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("distributed")
 
 from meshlock.errors import Refused
 from meshlock.sweep import runs as runs_module
@@ -22,6 +21,9 @@ from meshlock.sweep.sweep import make_all
 from meshlock.sweep.tables import write_tables
 from meshlock.sweep.workers import on_cluster, one_by_one
 from waiting import LIMIT, sooner_or_later
+
+if find_spec("distributed") is None:  # it takes a second to import, in every process of pytest
+    pytest.skip("needs distributed", allow_module_level=True)
 
 TABLE = {
     "nodes": [8, 16],
