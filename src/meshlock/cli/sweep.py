@@ -70,14 +70,6 @@ def sweep(
 def on_this_machine(workers: int | None) -> Make:
     from meshlock.sweep.workers import on_cores, one_by_one, usable_cores
 
-    try:
-        import joblib  # noqa: F401
-    except ImportError:
-        if workers is not None and workers > 1:
-            raise Refused("--workers needs joblib: pip install 'meshlock[sweep]'.") from None
-        if workers is None:
-            click.echo("One run at a time; pip install 'meshlock[sweep]' for all cores.", err=True)
-        return one_by_one
     count = workers or usable_cores()
     if count == 1:
         return one_by_one

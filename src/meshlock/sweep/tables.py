@@ -1,4 +1,4 @@
-"""Tables for other programs: one row per run, one row per point. Both in CSV, runs in Parquet, too.
+"""Tables for other programs, in CSV: one row per run, one row per point.
 
 What the machine did is in a file of its own (cpu.csv); all the others are the same, byte by byte,
 wherever the study was run.
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from meshlock.errors import Attempt, Refused
+from meshlock.errors import Attempt
 from meshlock.sweep.measures import BROKEN, measured
 from meshlock.sweep.study import Study
 from meshlock.sweep.sweep import Summary
@@ -20,11 +20,9 @@ Cell = str | int | float | None
 
 
 def write_tables(study: Study, found: list[Summary], folder: Path) -> None:
-    names, rows = runs_table(study, found)
-    write_csv(folder / "results.csv", names, rows)
+    write_csv(folder / "results.csv", *runs_table(study, found))
     write_csv(folder / "summary.csv", *points_table(study, found))
     write_csv(folder / "cpu.csv", *machine_table(study, found))
-    write_parquet(folder / "results.parquet", names, rows)
 
 
 def runs_table(study: Study, found: list[Summary]) -> tuple[list[str], list[list[Cell]]]:
@@ -78,21 +76,3 @@ def write_csv(path: Path, names: Sequence[str], rows: Iterable[Sequence[Cell]]) 
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)
         writer.writerows(rows)
-
-
-def write_parquet(path: Path, names: list[str], rows: list[list[Cell]]) -> None:
-    """Nothing without pyarrow. A column with a text in it is a column of texts."""
-    try:
-        from pyarrow import parquet, table
-    except ImportError:
-        return
-    columns = {}
-    for number, name in enumerate(names):
-        column = [row[number] for row in rows]
-        if any(isinstance(cell, str) for cell in column):
-            column = [None if cell is None else str(cell) for cell in column]
-        columns[name] = column
-    try:
-        parquet.write_table(table(columns), path)
-    except OSError as error:
-        raise Refused(f"Cannot write to {path}: {error}.") from None

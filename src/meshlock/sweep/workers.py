@@ -7,25 +7,22 @@ on its settings alone, so it does not matter who made it.
 from __future__ import annotations
 
 import os
-import signal
+import subprocess
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import contextmanager
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from queue import SimpleQueue
+
+import msgspec
 
 from meshlock.errors import Refused
 from meshlock.simulate.run_settings import Values
 from meshlock.sweep.runs import failed_line, key_of, line_of
 
 TRIES = 3
-"""So often a run may take its worker with it before it is given up."""
-
-AHEAD = 2
-"""Runs that a process of this machine has: the one it makes, and the next."""
+"""A run is given up when this number of workers died under it."""
 
 PATIENCE = 10.0
 """Seconds that a scheduler has to answer."""
@@ -46,116 +43,82 @@ def one_by_one(runs: list[Values], events: int) -> Iterator[bytes]:
 
 
 def on_cores(runs: list[Values], events: int, workers: int) -> Iterator[bytes]:
-    """A pool of one process each, so that one that dies takes nobody else's run with it."""
-    waiting = deque(runs)
-    tries: dict[int, int] = {}
-    slots = [Slot(events) for _ in range(min(workers, len(runs)))]
-    try:
-        while True:
-            for slot in slots:
-                while waiting and len(slot.given) < AHEAD:
-                    slot.give(waiting.popleft())
-            busy = [slot for slot in slots if slot.given]
-            if not busy:
-                return
-            wait([slot.given[0][1] for slot in busy], return_when=FIRST_COMPLETED)
-            for slot in busy:
-                while slot.given and slot.given[0][1].done():
-                    values, future = slot.given[0]
-                    error = future.exception()
-                    if error is None:
-                        slot.given.popleft()
-                        yield future.result()
-                        continue
-                    tries[id(values)] = tries.get(id(values), 0) + 1
-                    if tries[id(values)] >= TRIES:
-                        slot.given.popleft()
-                        yield failed_line(values, events, f"Its process died {TRIES} times.")
-                    slot.start_again()
-    finally:
-        for slot in slots:
-            slot.kill()
+    """By processes that make one run at a time each: one that dies takes no other run with it."""
+    pool = WorkerProcesses(events, min(workers, len(runs)))
+    with ThreadPoolExecutor(max(1, workers)) as threads:
+        try:
+            for made in as_completed([threads.submit(pool.make, values) for values in runs]):
+                yield made.result()
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+            pool.kill()
 
 
-class Slot:
-    """One process, and the runs given to it in order."""
+class WorkerProcesses:
+    """As many processes as runs are made at once; threads take them and bring them back."""
 
-    def __init__(self, events: int) -> None:
+    def __init__(self, events: int, count: int) -> None:
         self.events = events
-        self.given: deque[tuple[Values, Future[bytes]]] = deque()
-        self.pool = process()
-        self.begun = False  # has the process been given anything?
+        self.over = False
+        self.all: list[subprocess.Popen[bytes]] = []
+        self.idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
+        for _ in range(count):
+            self.idle.put(self.start())
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """In a session of its own, which Ctrl-C at this terminal does not reach."""
+        program = [sys.executable, "-m", "meshlock.sweep.workers", str(self.events)]
+        process = subprocess.Popen(
+            program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        )
+        self.all.append(process)
+        return process
+
+    def make(self, values: Values) -> bytes:
+        process = self.idle.get()
+        try:
+            for _ in range(TRIES):
+                if line := asked(process, values):
+                    return line
+                if self.over:
+                    break
+                process.wait()
+                process = self.start()
+            return failed_line(values, self.events, f"Its process died {TRIES} times.")
+        finally:
+            self.idle.put(process)
 
     def kill(self) -> None:
-        """Loky's thread may meet a run that was taken from it meanwhile (a KeyError): its traceback
-        says nothing to anybody."""
-        thread = self.pool._executor_manager_thread
-        before = threading.excepthook
-
-        def report(what: threading.ExceptHookArgs) -> None:
-            if what.thread is not thread or what.exc_type is not KeyError:
-                before(what)
-
-        if thread is not None:
-            threading.excepthook = report
-        self.pool.shutdown(wait=False, kill_workers=True)
-
-    def give(self, values: Values) -> None:
-        self.given.append((values, self.submit(values)))
-
-    def submit(self, values: Values) -> Future[bytes]:
-        """The first starts the process, which Ctrl-C must not reach before it knows what to do."""
-        starts, self.begun = not self.begun, True
-        with interrupts_held_back(starts):
-            future: Future[bytes] = self.pool.submit(line_of, values, self.events)
-        return future
-
-    def start_again(self) -> None:
-        self.kill()
-        self.pool = process()
-        self.begun = False
-        self.given = deque((values, self.submit(values)) for values, _ in self.given)
+        self.over = True
+        for process in self.all:
+            process.kill()
+            process.wait()
 
 
-@contextmanager
-def interrupts_held_back(ignored: bool) -> Iterator[None]:
-    """Here until the end, and for good in every process that is started meanwhile. What is
-    ``ignored`` stays so there from the first moment on; but should one come in that moment, while
-    another thread of this process could take it, it is lost."""
-    if not hasattr(signal, "pthread_sigmask"):  # pragma: no cover
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    handler = signal.getsignal(signal.SIGINT)
-    ignored = (
-        ignored
-        and threading.current_thread() is threading.main_thread()
-        and handler is not None
-        and signal.SIGINT not in signal.sigpending()
-    )
+def asked(process: subprocess.Popen[bytes], values: Values) -> bytes:
+    """The line of this run; empty if the process died before it had one."""
+    assert process.stdin is not None and process.stdout is not None
     try:
-        if ignored:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-        yield
-    finally:
-        if ignored:
-            signal.signal(signal.SIGINT, handler)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        process.stdin.write(msgspec.json.encode(values) + b"\n")
+        process.stdin.flush()
+        line = process.stdout.readline()
+    except (OSError, ValueError):  # it has died, or was killed in the end
+        return b""
+    return line if line.endswith(b"\n") else b""
 
 
-def process() -> Any:
-    from joblib.externals.loky import ProcessPoolExecutor
-
-    return ProcessPoolExecutor(max_workers=1, initializer=depend_on_parent)
-
-
-def depend_on_parent() -> None:
-    """In the new process: leave Ctrl-C to the parent, and end when it does, even by SIGKILL."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def work(events: int) -> None:
+    """What such a process does: read settings, make the run, write its line."""
     threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # an algorithm may print
+    for line in sys.stdin.buffer:
+        answers.write(line_of(msgspec.json.decode(line), events))
+        answers.flush()
 
 
 def end_with(parent: int) -> None:
+    """End when the parent does, even by SIGKILL, and in the middle of a run."""
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)
@@ -202,3 +165,7 @@ def on_cluster(runs: list[Values], events: int, address: str) -> Iterator[bytes]
     finally:
         client.cancel(futures)
         client.close()
+
+
+if __name__ == "__main__":
+    work(int(sys.argv[1]))
