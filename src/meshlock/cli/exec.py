@@ -25,8 +25,9 @@ NOT_FOUND, NOT_RUN = 127, 126
 GRACE = 10.0
 """Seconds between SIGTERM and SIGKILL when the permits are lost under the command."""
 
-IN_TIME = 1 / 3
-"""The part of a lease that is left for the command to end when it is not renewed any more."""
+IN_TIME = 1 / 6
+"""The part of a lease that is left for the command to end when it is not renewed any more. More
+would stop it for pauses of its agent after which the lease is renewed in time."""
 
 SILENT = 1.0
 """Seconds after which a command that waits for a pool nobody has made says so."""
@@ -62,7 +63,7 @@ def execute(
 
     The exit code is the command's (128 + N if signal N ended it), 75 if there were no permits
     in time, 127 if there is no such command, 126 if it cannot be run. If the lease of the permits
-    is not renewed, the command gets SIGTERM while a third of the lease is left, and SIGKILL before
+    is not renewed, the command gets SIGTERM while a sixth of the lease is left, and SIGKILL before
     the lease ends. Its environment has
     MESHLOCK_POOL, MESHLOCK_WANT, MESHLOCK_FENCE and MESHLOCK_SLOTS. A command whose deadline has
     passed runs all the same, with a warning.

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -107,6 +110,14 @@ def test_a_certificate_that_is_not_valid_is_refused_at_the_start(tmp_path: Path)
         loaded(folder, "a")
 
 
+def reasons(caplog: pytest.LogCaptureFixture, event: str) -> list[str]:
+    return [
+        str(record.details["reason"])  # type: ignore[attr-defined]
+        for record in caplog.records
+        if record.message.startswith(event)
+    ]
+
+
 REASONS = {
     "expired": (
         EXPIRED,
@@ -136,21 +147,101 @@ def test_both_ends_name_what_is_wrong(
     folders = {"good": good, "bad": bad}
     waits = "bad" if dials == "good" else "good"
 
-    def reasons(event: str) -> list[str]:
-        return [
-            str(record.details["reason"])  # type: ignore[attr-defined]
-            for record in caplog.records
-            if record.message.startswith(event)
-        ]
-
     async def story() -> None:
         async with meshlock.Node(waits, certificates=folders[waits], state=None) as one:
             peers = [one.address]
             async with meshlock.Node(dials, certificates=folders[dials], peers=peers, state=None):
                 for event in ("no link", "refused"):
-                    await eventually(lambda event=event: reasons(event))  # type: ignore[misc]
+                    await eventually(lambda event=event: reasons(caplog, event))
 
     with caplog.at_level(logging.WARNING, "meshlock"):
         run_in_real_time(story)
     for event in ("no link", "refused"):
-        assert all(re.search(seen, reason) for reason in reasons(event)), reasons(event)
+        assert all(re.search(seen, why) for why in reasons(caplog, event)), reasons(caplog, event)
+
+
+AWAY: ContextVar[timedelta] = ContextVar("how wrong a node's clock is", default=timedelta())
+"""A node's links are made in the context in which it was started."""
+
+
+class Shown(datetime):
+    """What the clock of the node shows that asks."""
+
+    @classmethod
+    def now(cls, tz: object = None) -> datetime:  # type: ignore[override]
+        return datetime.now(UTC) + AWAY.get()
+
+
+@pytest.fixture
+def wrong_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(security, "time", lambda: time.time() + AWAY.get().total_seconds())
+    monkeypatch.setattr(identity, "datetime", Shown)
+    monkeypatch.setattr(certificates, "datetime", Shown)
+
+
+def node(away: timedelta, name: str, **how: object) -> Callable[..., meshlock.Node]:
+    def made(peers: list[str]) -> meshlock.Node:
+        AWAY.set(away)
+        return meshlock.Node(name, peers=peers, state=None, **how)  # type: ignore[arg-type]
+
+    return made
+
+
+TWO_DAYS_BEHIND = -2 * DAY
+
+
+@pytest.mark.parametrize("dials", ["late", "sound"])
+@pytest.mark.usefixtures("wrong_clocks")
+def test_a_clock_two_days_behind_is_named_at_both_ends(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path, dials: str
+) -> None:
+    """The certificate of the sound node is of today: the late one cannot know that it is valid."""
+    AWAY.set(-90 * DAY)
+    authority = Authority.new()
+    late = node(
+        TWO_DAYS_BEHIND, "late", certificates=folder_of(tmp_path / "old", "late", authority)
+    )
+    AWAY.set(0 * DAY)
+    sound = node(0 * DAY, "sound", certificates=folder_of(tmp_path / "new", "sound", authority))
+    first, second = (sound, late) if dials == "late" else (late, sound)
+
+    async def story() -> None:
+        async with first([]) as one, second([one.address]):
+            await eventually(lambda: reasons(caplog, "no link") and reasons(caplog, "refused"))
+
+    with caplog.at_level(logging.WARNING, "meshlock"):
+        run_in_real_time(story)
+    behind = f"{datetime.now(UTC) + TWO_DAYS_BEHIND:%Y-%m-%d}"
+    for reason in reasons(caplog, "no link") + reasons(caplog, "refused"):
+        assert "the certificate of sound is valid only from" in reason
+        assert f"the clock of its peer says {behind}" in reason
+
+
+@pytest.mark.parametrize("dials", ["late", "sound"])
+@pytest.mark.usefixtures("wrong_clocks")
+def test_a_clock_two_days_behind_is_no_matter_to_a_secret(dials: str) -> None:
+    late, sound = (
+        node(away, name, secret=SECRET)
+        for away, name in ((TWO_DAYS_BEHIND, "late"), (0 * DAY, "sound"))
+    )
+    first, second = (sound, late) if dials == "late" else (late, sound)
+
+    async def story() -> None:
+        async with (
+            first([]) as one,
+            second([one.address]) as other,
+            other.pool("docks", permits=1).acquire(),
+        ):
+            assert one.name in other.status()["links"]
+
+    run_in_real_time(story)
+
+
+@pytest.mark.usefixtures("wrong_clocks")
+def test_a_clock_two_days_behind_is_named_at_the_start(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "x", "late", Authority.new())
+    AWAY.set(TWO_DAYS_BEHIND)
+    with pytest.raises(
+        Refused, match=r"is not valid yet: .* the clock of this machine says .* Set the"
+    ):
+        loaded(folder, "late")
