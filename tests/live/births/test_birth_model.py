@@ -98,9 +98,12 @@ class World:
         if self.restarts:
             yield "restart", max(self.nodes), ()
         for name in self.nodes if self.losses else ():
-            known = all(self.pool[other] for other in self.nodes if other != name)
-            if known and self.expected(name).needs > 1:
+            if self.knows_enough(name) and self.expected(name).needs > 1:
                 yield "lose", name, ()
+
+    def knows_enough(self, name: str) -> bool:
+        """Do all others know the pool, so that this disk may be lost?"""
+        return all(self.pool[other] for other in self.nodes if other != name)
 
     def take(self, what: str, name: str, others: tuple[str, ...]) -> None:
         if what == "link":
@@ -151,10 +154,12 @@ def copied(node: Election) -> Election:
     return other
 
 
-def most_pools(setting: Setting, make: type[Election] = Election) -> tuple[int, int, int]:
+def most_pools(
+    setting: Setting, make: type[Election] = Election, model: type[World] = World
+) -> tuple[int, int, int]:
     """Over all orders: how many pools were made at most, in how many states any, and all states."""
     born, seen = 0, set[object]()
-    waiting = [World(setting, make)]
+    waiting = [model(setting, make)]
     while waiting:
         world = waiting.pop()
         for step in world.steps():
@@ -173,7 +178,8 @@ def most_pools(setting: Setting, make: type[Election] = Election) -> tuple[int, 
 SETTINGS = [
     *[Setting(ALL, restarts=1), Setting(STAR), Setting(LINE), Setting(LONE, restarts=1)],
     *[Setting(TAIL), Setting(RING)],
-    *[Setting(names, losses=1) for names in (LONE, TAIL, RING)],
+    *[Setting(names, losses=1) for names in (ALL, LONE, TAIL, RING)],
+    Setting(ALL, founders="abc"),
 ]
 
 
@@ -221,12 +227,37 @@ class Lonely(Election):
         return self.founders.get(self.choice) == self.me
 
 
+class Hasty(Election):
+    """Whoever is linked is enough, be it nobody."""
+
+    def decide(self, expected: Expected, own: int, reaches: Callable[[str], bool]) -> int:
+        return super().decide(expected._replace(needs=len(expected.linked) + 1), own, reaches)
+
+
 @pytest.mark.parametrize(
-    ("make", "names", "restarts"),
-    [(Fickle, ALL, 0), (Forgetful, ALL, 1), (Content, TAIL, 0), (Lonely, ALL, 0)],
+    ("make", "setting"),
+    [
+        (Fickle, Setting(ALL)),
+        (Forgetful, Setting(ALL, restarts=1)),
+        (Content, Setting(TAIL)),
+        (Lonely, Setting(ALL)),
+        (Hasty, Setting(LINE)),
+    ],
 )
-def test_a_mistake_makes_two_pools(make: type[Election], names: Names, restarts: int) -> None:
-    assert most_pools(Setting(names, restarts=restarts), make)[0] > 1
+def test_a_mistake_makes_two_pools(make: type[Election], setting: Setting) -> None:
+    assert most_pools(setting, make)[0] > 1
+
+
+class Early(World):
+    """A disk may be lost while somebody has not heard of the pool."""
+
+    def knows_enough(self, name: str) -> bool:
+        return True
+
+
+def test_a_vote_that_is_lost_before_all_others_know_the_pool_makes_two() -> None:
+    """As guarantees.md says: of nodes that forgot or never knew there must be no majority."""
+    assert most_pools(Setting(ALL, losses=1), model=Early)[0] == 2
 
 
 @pytest.mark.parametrize("names", [{"a": (), "b": (), "c": ("a", "b")}])
