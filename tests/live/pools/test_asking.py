@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,6 +14,7 @@ from meshlock.live.machine import clock
 from meshlock.live.pools import views
 from meshlock.live.pools.grants import Acquire
 from meshlock.live.pools.picture import picture
+from meshlock.live.pools.status import GrantView
 from waiting import LIMIT, a_while, eventually
 
 GPUS = ["gpu0", "gpu1", "gpu2"]
@@ -305,10 +307,15 @@ def test_where_the_holder_does_not_answer_nothing_is_said_to_be_held() -> None:
     run(story)
 
 
+def grant(node: str, want: int, fence: str | None = None, **more: Any) -> GrantView:
+    plain = {"label": "", "slots": [], "seconds": 0.0, "lapsing": False, "client": 0}
+    return GrantView(**plain | {"node": node, "want": want, "fence": fence} | more)  # type: ignore
+
+
 def test_what_nodes_told_at_different_moments_is_never_too_much() -> None:
     def told(name: str, seconds: float) -> views.View:
-        held = views.Held(2, 0, seconds=seconds)
-        return views.View(True, permits=3, token_here=True, free_here=1, holding=[held], name=name)
+        held = grant(name, 2, seconds=seconds)
+        return views.View(True, permits=3, token_here=True, free_here=1, holding=[held])
 
     found = picture({"a": told("a", 9.0), "b": told("b", 1.0)})
     assert (found["held"], found["free"], found["permits"]) == (2, 1, 3)
@@ -316,11 +323,11 @@ def test_what_nodes_told_at_different_moments_is_never_too_much() -> None:
 
 
 def test_a_grant_that_its_node_has_not_acknowledged_yet_has_the_label_that_its_node_tells() -> None:
-    entries = [views.Out("b", 1, "7", [], 0, 0.5, ""), views.Out("b", 1, "8", [], 4, 0.5, "known")]
-    ledger = views.Ledger((1, 1), 1, 2, entries)
-    at_the_token = views.View(True, members=3, token_here=True, name="a", ledger=ledger)
-    held = [views.Held(1, 0, fence, label=f"of b {fence}", client=3) for fence in ("6", "7", "8")]
-    at_b = views.View(True, members=3, name="b", holding=held)
+    entries = [grant("b", 1, "7"), grant("b", 1, "8", client=4, label="known")]
+    ledger = views.LedgerView((1, 1), 1, 2, entries)
+    at_the_token = views.View(True, members=3, token_here=True, ledger=ledger)
+    held = [grant("b", 1, fence, label=f"of b {fence}", client=3) for fence in ("6", "7", "8")]
+    at_b = views.View(True, members=3, holding=held)
     found = picture({"a": at_the_token, "b": at_b})
     assert [one["label"] for one in found["holding"]] == ["of b 7", "known"]
     assert [one["label"] for one in picture({"a": at_the_token})["holding"]] == ["", "known"]
@@ -328,9 +335,8 @@ def test_a_grant_that_its_node_has_not_acknowledged_yet_has_the_label_that_its_n
 
 def test_what_is_too_long_to_tell_is_counted() -> None:
     slots = ["x" * 60] * 300
-    held = views.Held(300, 0, slots=slots)
-    entry = views.Out("a", 300, "1", slots, 1, 0.0, "training")
-    ledger = views.Ledger((1, 1), 0, 300, [entry])
+    held = grant("a", 300, slots=slots)
+    ledger = views.LedgerView((1, 1), 0, 300, [grant("a", 300, "1", slots=slots, label="training")])
     view = views.View(True, members=3, holding=[held], waits=7, ledger=ledger)
     data = views.packed(view)
     assert len(data) < views.MOST_BYTES

@@ -24,7 +24,7 @@ from meshlock.live.machine.limits import (
     Word,
 )
 
-VERSION = 4  # of the frames below; two nodes must speak the same one
+VERSION = 5  # of the frames below; two nodes must speak the same one
 HANDSHAKE_LIMIT = 4096  # no first frame is longer, in bytes
 FRAME_LIMIT = 2 * 1024 * 1024  # no frame at all is longer, in bytes
 LAST_RECORD = 2**62  # no node numbers what it says of its links higher

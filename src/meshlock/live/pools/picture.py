@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
-from meshlock.live.pools.status import Asker, Owner, Picture
-from meshlock.live.pools.views import Out, View, Waits, place, shown_place
+from meshlock.live.pools.status import GrantView, Picture
+from meshlock.live.pools.views import View, place, shown_place
 
 
 def picture(views: Mapping[str, View]) -> Picture:
@@ -20,7 +18,7 @@ def picture(views: Mapping[str, View]) -> Picture:
     known = {name: view for name, view in views.items() if view.known}
     permits = max((view.permits for view in known.values()), default=0)
     token = min((name for name, view in known.items() if view.token_here), default=None)
-    inside: list[Out] = []
+    inside: list[GrantView] = []
     free: int | None = None
     held: int | None = None
     surplus = 0
@@ -30,28 +28,28 @@ def picture(views: Mapping[str, View]) -> Picture:
             token = max(told)[1]
             ledger = known[token].ledger
             assert ledger is not None
-            inside = [labelled(one, known.get(one.node)) for one in ledger.entries]
+            inside = [labelled(one, known.get(one["node"])) for one in ledger.entries]
             permits = ledger.free + ledger.out
             free, surplus = max(0, ledger.free), max(0, -ledger.free)
             held = permits - free
     else:
-        own = [one for view in known.values() for one in view.own()]
-        own.sort(key=lambda one: one.seconds)
+        own = [one for view in known.values() for one in view.holding]
+        own.sort(key=lambda one: one["seconds"])
         held = 0
         for one in own:
-            if held + one.want <= permits:
+            if held + one["want"] <= permits:
                 inside.append(one)
-                held += one.want
+                held += one["want"]
         if token is not None:
             free = min(known[token].free_here, permits - held)
-    have = {(one.node, one.client) for one in inside}
+    have = {(one["node"], one["client"]) for one in inside}
     waiting = [
-        (name, one)
-        for name, view in known.items()
+        one
+        for view in known.values()
         for one in view.waiting
-        if (name, one.client) not in have
+        if (one["node"], one["client"]) not in have
     ]
-    waiting.sort(key=lambda one: (place(one[1].priority, one[1].deadline, one[1].seconds), one[0]))
+    waiting.sort(key=lambda one: (shown_place(one), one["node"]))
     unlisted = sum(view.waits - len(view.waiting) for view in known.values())
     return {
         "permits": permits,
@@ -59,44 +57,21 @@ def picture(views: Mapping[str, View]) -> Picture:
         "free": free,
         "held": held,
         "surplus": surplus,
-        "holding": [shown(one) for one in inside],
-        "waiting": [waits(name, one) for name, one in waiting],
+        "holding": inside,
+        "waiting": waiting,
         "queued": len(waiting) + unlisted,
         "why": "",
     }
 
 
-def labelled(one: Out, view: View | None) -> Out:
+def labelled(one: GrantView, view: View | None) -> GrantView:
     """Who has a grant that was made by another node its own node says, at first to nobody else than
     whoever asks."""
-    if one.client == 0 and one.label == "" and view is not None:
-        for own in view.own():
-            if own.fence == one.fence:
-                return msgspec.structs.replace(one, client=own.client, label=own.label)
+    if one["client"] == 0 and one["label"] == "" and view is not None:
+        for own in view.holding:
+            if own["fence"] == one["fence"]:
+                return {**one, "client": own["client"], "label": own["label"]}
     return one
-
-
-def shown(one: Out) -> Owner:
-    return {
-        "node": one.node,
-        "label": one.label,
-        "want": one.want,
-        "slots": one.slots,
-        "fence": one.fence,
-        "seconds": round(one.seconds, 1),
-        "lapsing": one.lapsing,
-    }
-
-
-def waits(node: str, one: Waits) -> Asker:
-    return {
-        "node": node,
-        "label": one.label,
-        "want": one.want,
-        "priority": one.priority,
-        "deadline": one.deadline,
-        "seconds": round(one.seconds, 3),
-    }
 
 
 def ahead(found: Picture, priority: int, deadline: float | None, waited: float) -> str:

@@ -5,33 +5,47 @@ Python and HTTP answer the same. More keys than these may be there, and may chan
 
 from __future__ import annotations
 
-from typing import Any, Required, TypedDict
+from typing import Annotated, Any, NotRequired, Required, TypedDict
+
+import msgspec
+
+from meshlock.live.machine.limits import MOST_NAMED, Count, Priority, Share
+
+Sentence = Annotated[str, msgspec.Meta(max_length=400)]
+Word = Annotated[str, msgspec.Meta(max_length=100)]
 
 GONE = 30.0
 """Seconds after which a node that is unreachable, and a member of no pool, is not missed."""
 
 
-class Owner(TypedDict):
-    """Who holds permits, wherever it is; ``lapsing``: its node is lost, and they come back soon."""
+class GrantView(TypedDict):
+    """Permits that are out, wherever they are; ``seconds``: since they were granted. ``lapsing``:
+    their node is lost, and they come back when the lease is over. Priority and lease are known to
+    their own node only."""
 
-    node: str
-    label: str
-    want: int
-    slots: list[str]
-    fence: str | None
+    node: Word
+    label: Sentence
+    want: Share
+    slots: Annotated[list[Word], msgspec.Meta(max_length=MOST_NAMED)]
+    fence: Word | None  # as text: pages count exactly up to 2**53 only
     seconds: float
     lapsing: bool
+    client: Count
+    priority: NotRequired[Priority]
+    lease: NotRequired[float | None]  # seconds that are left; None in pools without leases
 
 
-class Asker(TypedDict):
-    """Who waits; ``deadline``: seconds until it, below 0 if it has passed."""
+class RequestView(TypedDict):
+    """A request that waits, wherever it is; ``deadline``: seconds until it, below 0 if it has
+    passed; null if there is none."""
 
-    node: str
-    label: str
-    want: int
-    priority: int
+    node: Word
+    label: Sentence
+    want: Share
+    priority: Priority
     deadline: float | None
     seconds: float
+    client: Count
 
 
 class Picture(TypedDict):
@@ -44,8 +58,8 @@ class Picture(TypedDict):
     free: int | None
     held: int | None
     surplus: int
-    holding: list[Owner]
-    waiting: list[Asker]
+    holding: list[GrantView]
+    waiting: list[RequestView]
     queued: int
     why: str
 

@@ -23,8 +23,10 @@ from msgspec.structs import replace
 from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.records import fence_number
 from meshlock.live.links.frames import BadFrame, Carry, Content, RoutedFrame, encode, reader
-from meshlock.live.machine.limits import MOST_NAMED, MOST_NODES, Count, Free, Name, Priority, Share
+from meshlock.live.links.rate_limit import RateLimit
+from meshlock.live.machine.limits import MOST_NODES, Count, Free, Name, Share
 from meshlock.live.pools.questions import Questions
+from meshlock.live.pools.status import GrantView, RequestView, Sentence, Word
 
 if TYPE_CHECKING:
     from meshlock.live.links.mesh import Mesh
@@ -38,59 +40,20 @@ AT_ONCE = 64
 WATCHED_FOR = 3.0  # seconds after which nobody looks any more, unless he has looked again
 MOST_WATCHED = 8
 MOST_ROUNDS = 32
-ANSWERS_EVERY = 0.1
-"""Seconds: whoever asks more often about a pool in the long run is not answered every time."""
-
-AT_A_STRETCH = 10  # questions that are answered although they come faster
+ANSWERS_PER_SECOND = 10.0  # to one node about one pool, and as many at a stretch
 COLLECTED_WITHIN = 0.25  # seconds until whoever has not answered is left out
 MOST_BYTES = 16 * 1024  # no view is longer
 MOST_TOLD = 20  # grants, and waiting clients, that one answer names; the rest are counted
-Sentence = Annotated[str, msgspec.Meta(max_length=400)]
-Word = Annotated[str, msgspec.Meta(max_length=100)]
 
 
-class Held(msgspec.Struct):
-    want: Share
-    priority: Priority
-    fence: Word | None = None  # as text: pages count exactly up to 2**53 only
-    lease: float | None = None  # seconds that are left; None in pools without leases
-    slots: Annotated[list[Word], msgspec.Meta(max_length=MOST_NAMED)] = []
-    label: Sentence = ""
-    seconds: float = 0.0  # since it was granted
-    client: Count = 0
-    met: bool | None = None  # its deadline, if it had one
-
-
-class Waits(msgspec.Struct):
-    want: Share
-    priority: Priority
-    seconds: float
-    client: Count = 0  # its number on its node
-    label: Sentence = ""
-    deadline: float | None = None  # seconds until it, below 0 if it has passed
-
-
-class Out(msgspec.Struct):
-    """What stands in the ledger, or what a node that has none says of its own clients."""
-
-    node: Word
-    want: Share
-    fence: Word | None
-    slots: Annotated[list[Word], msgspec.Meta(max_length=MOST_NAMED)]
-    client: Count
-    seconds: float  # since it was granted
-    label: Sentence
-    lapsing: bool = False  # its node is lost; the permits come back when its lease is over
-
-
-class Ledger(msgspec.Struct):
+class LedgerView(msgspec.Struct):
     """That of a token: what is ``out`` and what is ``free`` (below 0: out, although the pool was
     made smaller) together are all permits."""
 
     at: tuple[Count, Count]  # its epoch and its hop
     free: Free
     out: Share
-    entries: Annotated[list[Out], msgspec.Meta(max_length=MOST_TOLD)]  # the first
+    entries: Annotated[list[GrantView], msgspec.Meta(max_length=MOST_TOLD)]  # the first
 
 
 class View(msgspec.Struct):
@@ -106,8 +69,8 @@ class View(msgspec.Struct):
     free_here: Share = 0
     held: Share = 0
     waits: Count = 0
-    holding: Annotated[list[Held], msgspec.Meta(max_length=MOST_TOLD)] = []
-    waiting: Annotated[list[Waits], msgspec.Meta(max_length=MOST_TOLD)] = []
+    holding: Annotated[list[GrantView], msgspec.Meta(max_length=MOST_TOLD)] = []
+    waiting: Annotated[list[RequestView], msgspec.Meta(max_length=MOST_TOLD)] = []
     entries: Count = 0
     waited: float = 0.0  # by all clients together, in seconds
     sent: Count = 0
@@ -119,15 +82,7 @@ class View(msgspec.Struct):
     reachable: Count = 0
     quorum: Count = 0
     unseen: float = 0.0  # seconds since the token was here last, or since the pool is known here
-    name: Word = ""
-    ledger: Ledger | None = None
-
-    def own(self) -> list[Out]:
-        """What its own clients hold."""
-        return [
-            Out(self.name, one.want, one.fence, one.slots, one.client, one.seconds, one.label)
-            for one in self.holding
-        ]
+    ledger: LedgerView | None = None
 
 
 Question = tuple[Count, Name]
@@ -161,32 +116,29 @@ def brief(pool: LocalPool | None) -> View:
     waiting = sorted(said["waiting"], key=shown_place)
     kinds = pool.adapter.algorithm.kinds if pool.adapter.algorithm is not None else ()
     tokens = [kind.kind for kind in kinds if kind.tokens is not Message.tokens]
+    alike = {name: said[name] for name in View.__struct_fields__ if name in said}
+    own = {"node": pool.me, "lapsing": False}
     return View(
-        known=True,
-        why=str(said.get("why") or "")[:400],
-        algorithm=said["algorithm"],
-        permits=said["permits"],
-        founder=said["founder"],
-        token_here=said["token_here"],
-        towards=towards(pool),
-        free_here=said["free_here"],
-        held=sum(held["want"] for held in holding),
-        waits=said["queued"],
-        holding=[Held(**{**one, "fence": text(one["fence"])}) for one in holding[:MOST_TOLD]],
-        waiting=[Waits(**one) for one in waiting[:MOST_TOLD]],
-        entries=said["entries"],
-        waited=pool.adapter.measures.waited,
-        sent=sum(said["sent"].values()),
-        moved=sum(said["sent"].get(kind, 0) for kind in tokens),
-        conflict=str(said["conflict"])[:400],
-        epoch=text(said.get("epoch")) or "",
-        unreachable=[name[:100] for name in said.get("unreachable", ())][:MOST_TOLD],
-        members=len(said.get("members", ())),
-        reachable=said.get("members_reachable", 0) - len(said.get("members_without_vote", ())),
-        quorum=said.get("quorum", 0),
-        unseen=pool.token_watch.unseen_here(),
-        name=pool.me,
-        ledger=ledger_of(pool),
+        **alike
+        | {
+            "why": str(said.get("why") or "")[:400],
+            "conflict": str(said["conflict"])[:400],
+            "towards": towards(pool),
+            "held": sum(held["want"] for held in holding),
+            "waits": said["queued"],
+            "holding": [one | own | {"fence": text(one["fence"])} for one in holding[:MOST_TOLD]],
+            "waiting": [one | {"node": pool.me} for one in waiting[:MOST_TOLD]],
+            "waited": pool.adapter.measures.waited,
+            "sent": sum(said["sent"].values()),
+            "moved": sum(said["sent"].get(kind, 0) for kind in tokens),
+            "epoch": text(said.get("epoch")) or "",
+            "unreachable": [name[:100] for name in said.get("unreachable", ())][:MOST_TOLD],
+            "members": len(said.get("members", ())),
+            "reachable": said.get("members_reachable", 0)
+            - len(said.get("members_without_vote", ())),
+            "unseen": pool.token_watch.unseen_here(),
+            "ledger": ledger_of(pool),
+        }
     )
 
 
@@ -208,7 +160,7 @@ def read(note: str) -> tuple[int, float, str]:
         return 0, 0, note
 
 
-def ledger_of(pool: LocalPool) -> Ledger | None:
+def ledger_of(pool: LocalPool) -> LedgerView | None:
     """That of the token here, or of one that left and has not arrived as far as we know."""
     if pool.adapter.members is None:
         return None
@@ -222,23 +174,25 @@ def ledger_of(pool: LocalPool) -> Ledger | None:
     if state is None or state.epoch != member.promised:
         return None
     now, first = time.time(), pool.adapter.configuration.fences if pool.adapter.configuration else 0
-    entries: list[Out] = []
+    entries: list[GrantView] = []
     for entry in state.ledger[:MOST_TOLD]:
         client, granted, label = read(entry.label)
         entries.append(
-            Out(
+            GrantView(
                 node=pool.adapter.names.get(entry.node, "?"),
                 want=entry.permits,
                 fence=str(fence_number(entry.fence) + first),
                 slots=list(pool.adapter.slot_names(entry.slots)),
                 client=client,
-                seconds=max(0.0, now - granted) if granted else 0.0,  # 0: no client waited for it
+                seconds=round(max(0.0, now - granted), 1)
+                if granted
+                else 0.0,  # 0: no client waited for it
                 label=label,
                 lapsing=entry.lapsing,
             )
         )
     out = sum([entry.permits for entry in state.ledger])
-    return Ledger((state.epoch.counter, state.hop), state.free, out, entries)
+    return LedgerView((state.epoch.counter, state.hop), state.free, out, entries)
 
 
 def unseen(views: Views, pool: LocalPool) -> float | None:
@@ -258,6 +212,13 @@ def text(value: Any) -> str | None:
     return None if value is None else str(value)[:100]
 
 
+def told_by(node: str, view: View) -> View:
+    """It speaks of its own clients."""
+    for one in (*view.holding, *view.waiting):
+        one["node"] = node
+    return view
+
+
 def packed(view: View) -> bytes:
     """If it is too long to send, it counts only."""
     data = encode(view)
@@ -275,7 +236,7 @@ class Views:
         self.heard: dict[str, dict[str, tuple[float, View]]] = {}  # pool, node: asked when
         self.rounds: dict[int, tuple[str, float]] = {}  # question: pool, when
         self.questions: Questions[View] = Questions()  # to one node each
-        self.answered: dict[tuple[str, str], float] = {}  # who asked about what: when
+        self.rates: dict[tuple[str, str], RateLimit] = {}  # of answers, by who asks about what
         self.asking: asyncio.TimerHandle | None = None
         mesh.receivers[VIEWS] = self
 
@@ -354,18 +315,17 @@ class Views:
             self.mesh.refusals.note(sender, f"it sent an invalid view: {error}")
 
     def answer(self, asker: str, question: int, pool: str) -> None:
-        now, who = self.mesh.time(), (asker, pool)
-        due = max(self.answered.get(who, 0.0), now - AT_A_STRETCH * ANSWERS_EVERY)
-        if due > now:
-            return
-        if len(self.answered) >= MOST_NODES:
-            self.answered.clear()
-        self.answered[who] = due + ANSWERS_EVERY
-        self.say(asker, VIEW, (question, pool, packed(brief(self.pools.get(pool)))))
+        now = self.mesh.time()
+        if len(self.rates) >= MOST_NODES:
+            self.rates.clear()
+        rate = self.rates.setdefault((asker, pool), RateLimit(ANSWERS_PER_SECOND, now))
+        if rate.has(now):
+            rate.spend()
+            self.say(asker, VIEW, (question, pool, packed(brief(self.pools.get(pool)))))
 
     def learn(self, node: str, question: int, pool: str, view: bytes) -> None:
         if question in self.questions.asked:
-            self.questions.answered(node, question, replace(read_view(view), name=node))
+            self.questions.answered(node, question, told_by(node, read_view(view)))
             return
         asked_about, asked = self.rounds.get(question, ("", 0.0))
         if asked_about != pool or pool not in self.watched:
@@ -374,7 +334,7 @@ class Views:
             return
         heard = self.heard.setdefault(pool, {})
         if node not in heard or heard[node][0] <= asked:  # not overtaken by a later answer
-            heard[node] = (asked, replace(read_view(view), name=node))
+            heard[node] = (asked, told_by(node, read_view(view)))
 
     def close(self) -> None:
         if self.asking is not None:
