@@ -275,6 +275,16 @@ def changing() -> list[Row]:
     add("direct", "complete", 2, ["1:1@5"], raises=["1:9"], **recovering, crashes=1, proposals=1)
     two = {"permits": 3, "release_parts": ["0:2"], "raises": ["1:9"]}
     add("direct", "complete", 2, ["0:3@1", "1:1@5"], **two, **recovering)
+    # Deadlines: less than a step, and rising.
+    due = ["0:1@1", "1:1@0.5", "2:1@0.2"]
+    add("direct", "complete", 3, due, raises=["1:0.6", "2:0.99"], links="unordered")
+    for topology in ("line", "complete"):
+        add("jiang", topology, 3, due, raises=["2:0.5", "2:0.99"])
+        add("jiang", topology, 3, due, raises=["2:0.99"], flips=1)
+    crowd = ["0:1@1", "1:1@0.2", "1:1@0.5"]
+    add("direct", "complete", 2, crowd, raises=["1:0.99"], clients=2, **recovering)
+    add("direct", "complete", 2, crowd[:2], raises=["1:0.99"], **recovering, crashes=1, proposals=1)
+    add("jiang", "line", 2, crowd[:2], raises=["1:0.99"], **recovering, crashes=1)
     return rows
 
 

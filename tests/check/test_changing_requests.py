@@ -257,6 +257,47 @@ def test_the_search_begins_behind_the_lead() -> None:
         checking(what, judged([]), 10)
 
 
+@pytest.mark.parametrize("members", ["", "all"])
+def test_a_deadline_counts_for_less_than_a_step(members: str) -> None:
+    """It rises while the request waits, and stays below the next priority."""
+    asked = {"requests": ["0:1@1", "1:1@0.2", "1:1@0.5"], "raises": ["1:0.99"], "clients": 2}
+    what = ask("direct", "complete", 2, **asked, members=members)
+    assert [one.priority for one in what.requests] == [100, 20, 50]
+    assert (what.raises, what.units) == ([(1, 99)], 100)
+    lead = ["request 0", "request 1a", "request 1b", "priority 1a 0.99"]
+    behind = ask("direct", "complete", 2, **asked, members=members, lead=lead)
+    assert explore(what).holds() and explore(behind).holds()
+    with pytest.raises(Refused, match="'priority 1a 1' is not possible here"):
+        checking(
+            ask(
+                "direct", "complete", 2, **asked, members=members, lead=[*lead[:3], "priority 1a 1"]
+            ),
+            judged([]),
+            10,
+        )
+
+
+def test_a_trace_says_what_a_deadline_counts_for(tmp_path: Path) -> None:
+    asked = ["0:1@1", "1:1@0.2"]
+    model = System(ask("direct", "complete", 2, requests=asked, raises=["1:0.99"]), judged([]))
+    found = way(model, "request 0", "request 1", "priority 1 0.99", "leave 0")
+    assert "node 1 changes its request to priority 0.99 (client 2)" in "\n".join(
+        pages(model, found)
+    )
+    path = tmp_path / "way.jsonl"
+    with path.open("wb") as file:
+        write_trace(model, found, file)
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    assert [
+        (line["priority"], line["urgency"])
+        for line in lines
+        if line.get("event") in ("request", "priority")
+    ] == [(1, 1), (0, 0.2), (0, 0.99)]
+    assert not Audit(Trace(path)).monitor.violated
+    replayed = CliRunner().invoke(app, ["replay", str(path)])
+    assert replayed.exit_code == 0, replayed.output
+
+
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
@@ -294,6 +335,8 @@ def test_the_search_begins_behind_the_lead() -> None:
         ("--members all --property liveness", "--property liveness is not judged"),
         ("--algorithm lamport --property one-token", "lamport has no token"),
         ("--property order", "raymond has no priorities"),
+        ("--algorithm direct --request 0:1@0.125", "0:1@0.125: a request ages by 1/100 of a step"),
+        ("--algorithm direct --raise 0:0.5 --option patience=3", "Use a multiple of 1/3."),
     ],
 )
 def test_what_cannot_be_used_is_refused_in_a_sentence(flags: str, sentence: str) -> None:

@@ -121,8 +121,9 @@ class Compared(Model):
         self.faults = system.faults
         self.patience = system.handlers.nodes[0].patience()
         priorities = system.standings.priorities[1:]
-        self.lowest = min(priorities) * self.patience
-        self.highest = (max(priorities) + 1) * self.patience - 1
+        unit = self.patience // system.setup.units
+        self.lowest = min(priorities) * unit
+        self.highest = max(priorities) * unit + self.patience - 1
         self.in_locals: list[dict[int, Values]] = [{} for _ in range(system.size)]
         self.in_messages: dict[int, Values] = {}
         self.scaled_locals: list[dict[tuple[int, tuple[int, ...]], int]] = [

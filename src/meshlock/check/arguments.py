@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import Any
 
 from meshlock.algorithms.actor import Algorithm
 from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.recovery.records import Change as PoolChange
 from meshlock.algorithms.registry import find, refuse_impossible, settle
+from meshlock.algorithms.steps import in_grants, units
 from meshlock.check.faults import Faults
 from meshlock.check.judging import NAMES as RECOVERY
 from meshlock.check.settings import CheckSettings, FaultSettings
@@ -28,13 +30,34 @@ PROPERTIES = (*NAMES, *RECOVERY, "liveness", *STRUCTURE)
 round; and those of the single states of the algorithms that promise them. Ties are judged only
 where they are named."""
 
-REQUEST = re.compile(r"(\d+)(?::(\d+))?(?:@(-?\d+))?")
+PRIORITY = r"-?\d+(?:\.\d+)?"
+REQUEST = re.compile(rf"(\d+)(?::(\d+))?(?:@({PRIORITY}))?")
 CHANGE = re.compile(r"(up|down) +(\d+)-(\d+)")
 FOR_NODE = re.compile(r"(\d+):(-?\d+)")
+RAISE = re.compile(rf"(\d+):({PRIORITY})")
 MEMBER_CHANGE = re.compile(r"(add|remove) +(\d+)")
 
 
-def request(text: str, size: int) -> CheckedRequest:
+def deadlines(given: CheckSettings) -> bool:
+    """Has a request less than a step of priority? Only deadlines count for that."""
+    asked = [REQUEST.fullmatch(text.strip()) for text in given.requests]
+    raised = [RAISE.fullmatch(text.strip()) for text in given.raises]
+    said = [(match[match.re.groups] or "") for match in (*asked, *raised) if match is not None]
+    return any("." in priority for priority in said)
+
+
+def in_units(flag: str, text: str, priority: str, units: int) -> int:
+    """A priority in steps, such as 2 or 0.99."""
+    counts = Fraction(priority) * units
+    if counts.denominator > 1:
+        raise Refused(
+            f"{setting(flag)} {text}: a request ages by 1/{units} of a step with each grant, and "
+            f"deadlines count for that much or more. Use a multiple of 1/{units}."
+        )
+    return int(counts)
+
+
+def request(text: str, size: int, units: int) -> CheckedRequest:
     """``NODE:WANT@PRIORITY``; want 1 and priority 0 may be left out."""
     match = REQUEST.fullmatch(text.strip())
     if match is None:
@@ -48,7 +71,8 @@ def request(text: str, size: int) -> CheckedRequest:
         )
     if want is not None and int(want) < 1:
         raise Refused(f"{setting('request')} {text}: a request is for at least one permit.")
-    return CheckedRequest(int(node), int(want or 1), int(priority or 0))
+    counts = in_units("request", text, priority or "0", units)
+    return CheckedRequest(int(node), int(want or 1), counts)
 
 
 def change(text: str, size: int) -> CheckedChange:
@@ -91,11 +115,13 @@ def setup(*, algorithm: str, graph: Topology | None = None, **words: Any) -> Set
     given, faults = records(words)
     entry = find(algorithm)
     settled = settle(entry, given.options)
+    if deadlines(given):
+        settled = in_grants(settled)
     if graph is None:
         graph = network(given.topology, given.nodes, 1)
     refuse_senseless(entry, given)
     size = graph.size
-    asked = [request(text, size) for text in given.requests]
+    asked = [request(text, size, units(settled)) for text in given.requests]
     if not asked:
         asked = [CheckedRequest(node, 1, 0) for node in range(size)]
     for node in given.stay:
@@ -123,7 +149,7 @@ def setup(*, algorithm: str, graph: Topology | None = None, **words: Any) -> Set
         raise Refused(
             f"{setting(first.key)} is only for nodes that recover: add {setting('members')} all."
         )
-    shares = [for_node("release-part", text) for text in given.release_parts]
+    shares = [part(text) for text in given.release_parts]
     if given.parts:
         shares += single_permits(asked)
     made = SetUp(
@@ -133,7 +159,7 @@ def setup(*, algorithm: str, graph: Topology | None = None, **words: Any) -> Set
         graph,
         asked,
         ordered,
-        raises=[for_node("raise", text) for text in given.raises],
+        raises=[raised(text, units(settled)) for text in given.raises],
         parts=shares,
         faults=faults_of(size, given.members, faults) if given.members else None,
     )
@@ -170,12 +196,19 @@ def refuse_senseless(algorithm: Algorithm, given: CheckSettings) -> None:
         )
 
 
-def for_node(word: str, text: str) -> ForNode:
-    """``NODE:NUMBER``."""
+def raised(text: str, units: int) -> ForNode:
+    """``NODE:PRIORITY``."""
+    match = RAISE.fullmatch(text.strip())
+    if match is None:
+        raise Refused(f"{setting('raise')} takes NODE:PRIORITY, such as 2:9, not '{text}'.")
+    return int(match[1]), in_units("raise", text, match[2], units)
+
+
+def part(text: str) -> ForNode:
+    """``NODE:PERMITS``."""
     match = FOR_NODE.fullmatch(text.strip())
     if match is None:
-        meaning = "NODE:PRIORITY, such as 2:9" if word == "raise" else "NODE:PERMITS, such as 2:1"
-        raise Refused(f"{setting(word)} takes {meaning}, not '{text}'.")
+        raise Refused(f"{setting('release-part')} takes NODE:PERMITS, such as 2:1, not '{text}'.")
     return int(match[1]), int(match[2])
 
 

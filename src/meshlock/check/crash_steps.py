@@ -146,9 +146,12 @@ class Possible:
             return f"renew {subject // self.size} with {subject % self.size}"
         if kind in (kinds.REQUEST, kinds.LEAVE, kinds.WITHDRAW):
             return f"{kinds.NAMES[kind]} {self.setup.client_name(subject)}"
-        if kind in (kinds.GIVE_BACK, kinds.PRIORITY):
+        if kind == kinds.PRIORITY:
+            client, priority = self.layers.change_of(kind, subject)
+            return f"priority {self.setup.client_name(client)} {self.setup.in_steps(priority):.12g}"
+        if kind == kinds.GIVE_BACK:
             client, number = self.layers.change_of(kind, subject)
-            more = "" if kind == kinds.GIVE_BACK and number == 1 else f" {number}"
+            more = "" if number == 1 else f" {number}"
             return f"{kinds.NAMES[kind]} {self.setup.client_name(client)}{more}"
         if kind == kinds.CHANGE:
             changes = self.bounds.changes

@@ -232,7 +232,7 @@ class Handlers(Effects):
             )
             act.client = self.standings.clients[standing]
             act.want = self.wants[standing]
-            act.priority = self.priorities[standing]
+            act.priority = self.setup.in_steps(self.priorities[standing])
             act.released = self.standings.released(subject) if kind == kinds.GIVE_BACK else 0
         else:
             act.peer = subject

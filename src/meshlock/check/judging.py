@@ -45,7 +45,7 @@ class Judge:
         setup, faults = layers.setup, layers.faults
         self.permits = max([setup.permits, *[change.permits for change in faults.changes]])
         promised = promises(setup.algorithm, setup.options)
-        self.gain = promised.ageing * len(setup.requests)
+        self.gain = promised.ageing * setup.units * len(setup.requests)
         calm = faults.proposals + faults.crashes + faults.losses + faults.cuts == 0
         calm = calm and faults.stay_dead == 0
         self.ordered = promised.ordered and "order" in judged and calm and not faults.birth
@@ -166,7 +166,7 @@ class Judge:
 
     def order(self, before: World, world: World, label: int) -> list[Fault]:
         """The first that enters must not be below what is due; then nothing is."""
-        due = world.rest.due
+        setup, due = self.layers.setup, world.rest.due
         lent = self.lent(before, world) if due > NOTHING_DUE else NIL
         if lent != NIL:
             world.rest = world.rest.but(due=NOTHING_DUE)
@@ -174,7 +174,8 @@ class Judge:
             waiting = [self.priority(world, client) for client in place.waiting]
             highest = max(waiting, default=due)
             if highest + self.gain < due:
-                return [Fault("order", sentences.lent_out_of_order(lent, highest, due), label)]
+                counts = setup.in_steps(highest), setup.in_steps(due)
+                return [Fault("order", sentences.lent_out_of_order(lent, *counts), label)]
         for i, client in self.entered(before, world):
             due = world.rest.due
             world.rest = world.rest.but(due=NOTHING_DUE)
@@ -185,7 +186,8 @@ class Judge:
                 )
                 priority = new if changed == client else priority
             if due > NOTHING_DUE and priority + self.gain < due:
-                return [Fault("order", sentences.out_of_order(i, priority, due), label)]
+                counts = setup.in_steps(priority), setup.in_steps(due)
+                return [Fault("order", sentences.out_of_order(i, *counts), label)]
         return []
 
     def lent(self, before: World, world: World) -> int:

@@ -395,7 +395,8 @@ class Layers(Effects):
             self.tell_change(act, place, *self.change_of(kind, subject))
         elif kind in (kinds.REQUEST, kinds.LEAVE, kinds.WITHDRAW):
             request = self.setup.requests[subject - 1]
-            act.client, act.want, act.priority = subject, request.want, request.priority
+            act.client, act.want = subject, request.want
+            act.priority = self.setup.in_steps(request.priority)
         elif kind in (kinds.LINK_UP, kinds.LINK_DOWN):
             act.peer = subject
         act.failure = self.handle(node, place, kind, subject)
@@ -413,7 +414,7 @@ class Layers(Effects):
     def tell_change(self, act: Act, place: Place, client: int, number: int) -> None:
         act.client, act.want = client, self.setup.requests[client - 1].want
         if act.event == "priority":
-            act.priority = number
+            act.priority = self.setup.in_steps(number)
         else:
             act.released, act.want = number, place.parts[client] - number
 

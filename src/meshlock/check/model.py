@@ -35,7 +35,7 @@ class Act:
         self.event = event  # as in docs/reference/trace-format.md
         self.client = 0
         self.want = 0
-        self.priority = 0
+        self.priority = 0.0  # in steps
         self.released = 0  # permits, by a client that keeps others
         self.peer = -1
         self.message: Effect | None = None

@@ -14,6 +14,7 @@ class Order:
 
     def __init__(self, standings: Standings, gain: float, faults: list[Fault]) -> None:
         self.standings = standings
+        self.setup = standings.setup
         self.priorities = standings.priorities
         self.gain = gain
         self.faults = faults
@@ -55,7 +56,7 @@ class Order:
             due = max([self.priorities[other] for row in waiting for other in row])
             waiting[node].remove(client)
             if number > 0 and self.priorities[client] + self.gain < due:
-                text = sentences.out_of_order(node, self.priorities[client], due)
+                text = self.out_of_order(node, self.priorities[client], due)
                 self.faults.append(Fault("order", text, label))
                 return
 
@@ -63,10 +64,15 @@ class Order:
         """Permits are sent to a node at which these wait."""
         highest = max([self.priorities[client] for client in waiting], default=due)
         if highest + self.gain < due:
-            text = sentences.lent_out_of_order(node, highest, due)
+            text = sentences.lent_out_of_order(
+                node, self.setup.in_steps(highest), self.setup.in_steps(due)
+            )
             self.faults.append(Fault("order", text, label))
 
     def judge_entry(self, node: int, client: int, due: int, label: int) -> None:
         if due > NOTHING_DUE and self.priorities[client] + self.gain < due:
-            text = sentences.out_of_order(node, self.priorities[client], due)
+            text = self.out_of_order(node, self.priorities[client], due)
             self.faults.append(Fault("order", text, label))
+
+    def out_of_order(self, node: int, priority: int, due: int) -> str:
+        return sentences.out_of_order(node, self.setup.in_steps(priority), self.setup.in_steps(due))

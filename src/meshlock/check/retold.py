@@ -171,9 +171,9 @@ class Retold(Steps):
         if act.event in ("link-up", "link-down"):
             return self.link(act)
         if act.event == "request":
-            client = SimulatedClient(act.node, act.want, act.priority, act.client)
+            client = SimulatedClient(act.node, act.want, self.counts(act), act.client)
             self.present[act.client] = client
-            return {"client": act.client, "want": act.want, "priority": act.priority}
+            return {"client": act.client, "want": act.want, **self.told_urgency(act)}
         if act.client == 0:
             return {}
         client = self.present[act.client]
@@ -183,12 +183,22 @@ class Retold(Steps):
                 self.layered.gives_some(client, act.released)
             return {"client": act.client, "permits": act.released}
         if act.event == "priority":
-            client.priority = act.priority
-            return {"client": act.client, "priority": act.priority}
+            client.priority = self.counts(act)
+            return {"client": act.client, **self.told_urgency(act)}
         del self.present[act.client]
         if act.event == "leave" and self.layered is not None:
             self.layered.leaves(self.now, client)
         return {"client": act.client}
+
+    def counts(self, act: Act) -> int:
+        return round(act.priority * self.units)
+
+    def told_urgency(self, act: Act) -> dict[str, float]:
+        """A deadline is known only by what it counts for."""
+        whole = self.counts(act) // self.units
+        return (
+            {"priority": whole} if self.units == 1 else {"priority": whole, "urgency": act.priority}
+        )
 
     def link(self, act: Act) -> dict[str, Any]:
         if act.event == "link-up":

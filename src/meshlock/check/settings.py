@@ -14,7 +14,8 @@ class CheckSettings(Settings):
     permits: int = option(1, "Set k, the number of permits. Default: {}.")
     requests: tuple[str, ...] = option(
         (),
-        "Make this request: NODE:WANT@PRIORITY. May be repeated. Default: one of each node.",
+        "Make this request: NODE:WANT@PRIORITY, where 0.99 is priority 0 with a deadline that has "
+        "passed. May be repeated. Default: one of each node.",
         "--request",
     )
     changes: tuple[str, ...] = option(

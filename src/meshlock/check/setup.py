@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from meshlock.algorithms.actor import Algorithm
+from meshlock.algorithms.steps import units
 from meshlock.check.faults import Faults
 from meshlock.check.settings import CheckSettings
 from meshlock.topology.graphs import Topology
@@ -12,7 +13,8 @@ ForNode = tuple[int, int]
 
 
 class CheckedRequest:
-    """One request: so many permits for a client of this node, with this priority.
+    """One request: so many permits for a client of this node, with this priority in the units of
+    the set-up.
 
     A client that ``stays`` never leaves once it is in: whoever needs no more than the rest of
     the permits must be served all the same.
@@ -55,6 +57,7 @@ class SetUp:
     ) -> None:
         self.algorithm = algorithm
         self.options = options
+        self.units = units(options)  # of priority, in a step
         self.network = network
         self.permits = given.permits
         self.requests = requests  # each node's in its order; client i + 1 makes request i
@@ -95,6 +98,10 @@ class SetUp:
         were."""
         before = -1 - changed >> 4 if changed < 0 else 0
         return 0 if before >> number & 1 else -1 - ((before | 1 << number) << 4 | number)
+
+    def in_steps(self, priority: int) -> float:
+        """With a deadline, a part of a step more."""
+        return priority if self.units == 1 else priority / self.units
 
     def raises_of(self, client: int) -> list[int]:
         """The priorities that a client's request may get while it waits."""

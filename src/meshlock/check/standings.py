@@ -19,6 +19,7 @@ NO_SHIFTS: Final[list[int]] = []
 
 class Standings:
     def __init__(self, setup: SetUp) -> None:
+        self.setup = setup
         self.clients = [0]  # whose each standing is
         self.wants = [0]
         self.priorities = [0]

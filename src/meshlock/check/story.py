@@ -49,14 +49,14 @@ def told_cause(act: Act) -> str:
         return f"{node} receives {said(message)} from {message.sender}"
     if act.event == "request":
         permits = "1 permit" if act.want == 1 else f"{act.want} permits"
-        return f"{node} asks for {permits} with priority {act.priority} (client {act.client})"
+        return f"{node} asks for {permits} with priority {act.priority:.12g} (client {act.client})"
     if act.event == "leave":
         return f"{node} leaves (client {act.client})"
     if act.event == "give-back":
         permits = "1 permit" if act.released == 1 else f"{act.released} permits"
         return f"{node} releases {permits} and keeps {act.want} (client {act.client})"
     if act.event == "priority":
-        return f"{node} changes its request to priority {act.priority} (client {act.client})"
+        return f"{node} changes its request to priority {act.priority:.12g} (client {act.client})"
     if act.event == "withdraw":
         return f"{node} withdraws its request (client {act.client})"
     if act.event in ("link-up", "link-down"):
@@ -179,5 +179,5 @@ def left_waiting(model: Model, violation: Violation) -> list[str]:
 
 
 def waits(act: Act) -> str:
-    asked = f"{act.want} with priority {act.priority}"
+    asked = f"{act.want} with priority {act.priority:.12g}"
     return f"node {act.node} waits for {asked} (client {act.client})"

@@ -81,7 +81,7 @@ class System(Model):
         self.handlers = Handlers(setup, self.standings, self.balanced)
         self.places = Places(setup, self.handlers, self.sound, self.ordered, self.ties is not None)
         # Waiting may have raised a priority by so much at most: that is no violation.
-        gain = self.promises.ageing * len(setup.requests)
+        gain = self.promises.ageing * setup.units * len(setup.requests)
         self.order = Order(self.standings, gain, self.faults)
         self.around: list[Place] = []  # those of the state that is being expanded
         self.links_numbers: dict[tuple[object, ...], int] = {}
@@ -128,7 +128,7 @@ class System(Model):
             return f"{act.event} {act.message.kind} {act.message.sender}>{act.message.receiver}"
         if act.peer >= 0:
             return f"{act.event} {act.node}-{act.peer}"
-        more = f" {act.priority}" if act.event == "priority" else ""
+        more = f" {act.priority:.12g}" if act.event == "priority" else ""
         if act.released > 1:
             more = f" {act.released}"
         return f"{act.event} {self.setup.client_name(act.client)}{more}"

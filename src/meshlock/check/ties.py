@@ -30,6 +30,7 @@ grants in order, as clients or -1 - the node that permits are sent to; does the 
 
 class Ties:
     def __init__(self, setup: SetUp, promised: PromisedOrder, standings: Standings) -> None:
+        self.setup = setup
         self.permits = setup.permits
         self.promised = promised
         self.standings = standings
@@ -49,7 +50,7 @@ class Ties:
         monitor = Remembering(self.permits, self.promised, memory, connected)
         if kind == LINKS:
             monitor.changed(connected)
-        priority = self.standings.priorities[standing]
+        priority = self.setup.in_steps(self.standings.priorities[standing])
         client = self.standings.clients[standing]
         if kind == WITHDRAWS:
             monitor.withdraws(monitor.rivals[client], quiet)
