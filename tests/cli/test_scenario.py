@@ -16,7 +16,7 @@ def test_the_list_names_every_scenario():
     figures = ["jiang-figure-1", "jiang-figure-2", "scheme-figure-4", "scheme-figures-2-3"]
     listed = [line.split()[0] for line in result.stdout.splitlines()]
     crashes = ["C1", "C2", "C3"]
-    order = ["O1", "O1b", "O2", "O3"]
+    order = ["O1", "O1b", "O2", "O3", "O4"]
     assert listed == [*crashes, "D1", *errata, "K1", "M1", *order, "R10", "R10b", "R11", *figures]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from meshlock.cli.output import print_columns, print_json
+from meshlock.cli.output import columns, report
 from meshlock.settings import option
 
 OUTSIDE: tuple[str, ...] = option(
@@ -30,21 +30,17 @@ def algorithms(
     from meshlock.algorithms.registry import ALGORITHMS, find
 
     entries = [find(name) for name in [*ALGORITHMS, *installed()]]
-    if json:
-        print_json(
-            [
-                {
-                    "name": entry.name,
-                    "title": entry.title,
-                    "source": entry.source,
-                    **entry.facts(),
-                    "messages": entry.messages(),
-                    "options": {name: list(values) for name, values in entry.options.items()},
-                }
-                for entry in entries
-            ]
-        )
-        return
+    listed = [
+        {
+            "name": entry.name,
+            "title": entry.title,
+            "source": entry.source,
+            **entry.facts(),
+            "messages": entry.messages(),
+            "options": {name: list(values) for name, values in entry.options.items()},
+        }
+        for entry in entries
+    ]
     shares = {"mutex": "1 permit", "k": "1 of k", "h-of-k": "h of k"}
     rows = [("name", "shares", "links", "what it is")]
     for entry in entries:
@@ -53,4 +49,4 @@ def algorithms(
         links += ["complete"] if entry.assumes.complete_graph else []
         what = shares[entry.problem] + (", by priority" if entry.serves.priorities else "")
         rows.append((entry.name, what, ", ".join(links) or "any", entry.title))
-    print_columns(rows)
+    report(json, listed, lambda: columns(rows))

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NoReturn
-
-import click
 
 from meshlock.cli.flags import JSON
-from meshlock.cli.output import print_json
+from meshlock.cli.output import report
 from meshlock.errors import Attempt
 from meshlock.settings import REQUIRED, argument, option
 
@@ -35,6 +32,7 @@ def audit(
     alone = len(traces) == 1 and not is_part(traces[0])
     if alone and merged is None:
         judge(traces[0], json)
+        return
     with tempfile.TemporaryDirectory() as folder:
         whole = merged or Path(folder) / "merged.jsonl"
         with Attempt(f"write {whole}"), replacing(whole) as file, packing(file, whole) as sink:
@@ -45,7 +43,7 @@ def audit(
         judge(traces[0] if alone else whole, json)
 
 
-def judge(trace: Path, json: bool) -> NoReturn:
+def judge(trace: Path, json: bool) -> None:
     from meshlock.properties import leases, monitor
     from meshlock.trace.audit import Audit
     from meshlock.trace.reader import Trace
@@ -62,27 +60,24 @@ def judge(trace: Path, json: bool) -> NoReturn:
         unjudged += ["one-token", "conservation"]
     if not verdict.ended:
         unjudged.append("served")
-    if json:
-        print_json(
-            {
-                "trace": str(trace),
-                "algorithm": verdict.trace.setup.get("algorithm"),
-                "events": verdict.events,
-                "requested": verdict.requested,
-                "entries": verdict.entries,
-                "holds": not violated,
-                "violated": violated,
-                "not_judged": unjudged,
-            }
-        )
-    else:
-        click.echo(f"{trace}: {verdict.events} events, {verdict.entries} entries")
-        for name in names:
-            if name in violated:
-                click.echo(f"  {name:<13} VIOLATED {violated[name]}")
-            elif name in unjudged:
-                why = "the trace has no end" if name == "served" else "not promised"
-                click.echo(f"  {name:<13} not judged ({why})")
-            else:
-                click.echo(f"  {name:<13} holds")
-    raise click.exceptions.Exit(1 if violated else 0)
+    record = {
+        "trace": str(trace),
+        "algorithm": verdict.trace.setup.get("algorithm"),
+        "events": verdict.events,
+        "requested": verdict.requested,
+        "entries": verdict.entries,
+        "holds": not violated,
+        "violated": violated,
+        "not_judged": unjudged,
+    }
+
+    def sentence(name: str) -> str:
+        if name in violated:
+            return f"VIOLATED {violated[name]}"
+        if name in unjudged:
+            return f"not judged ({'the trace has no end' if name == 'served' else 'not promised'})"
+        return "holds"
+
+    heading = f"{trace}: {verdict.events} events, {verdict.entries} entries"
+    lines = [heading, *[f"  {name:<13} {sentence(name)}" for name in names]]
+    report(json, record, lambda: "\n".join(lines), code=bool(violated))

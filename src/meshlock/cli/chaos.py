@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,6 @@ from meshlock.settings import option
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from meshlock.live.chaos.judge import RecordVerdict
     from meshlock.live.chaos.plan import Plan
     from meshlock.live.chaos.run import Chaos
 
@@ -79,34 +80,23 @@ def chaos(
         "violated": verdict.violated,
         "violations": [f"{v.at:.3f} s  {v.property}: {v.sentence}" for v in verdict.violations],
     }
-    if json:
-        output.print_json(found)
-    else:
-        from rich.console import Console
-
-        Console().print(summary(found, verdict, keep))
-    raise click.exceptions.Exit(1 if verdict.violated else 0)
+    output.report(json, found, lambda: summary(found, keep), code=bool(verdict.violated))
 
 
-def workplace(keep: Path | None) -> Any:
+@contextmanager
+def workplace(keep: Path | None) -> Iterator[tuple[Path, Path]]:
     """A folder for the run and a short one for its sockets, whose paths must not be long."""
-    from collections.abc import Iterator
-    from contextlib import contextmanager
     from tempfile import TemporaryDirectory
 
-    @contextmanager
-    def places() -> Iterator[tuple[Path, Path]]:
-        with TemporaryDirectory(prefix="meshlock-chaos-") as passing:
-            folder = keep or Path(passing) / "run"
-            try:
-                folder.mkdir(parents=True)
-            except FileExistsError:
-                raise Refused(f"{folder} exists already: --keep needs a new folder.") from None
-            except OSError as error:
-                raise Refused(f"Cannot make {folder}: {error.strerror}.") from None
-            yield folder.absolute(), Path(passing)
-
-    return places()
+    with TemporaryDirectory(prefix="meshlock-chaos-") as passing:
+        folder = keep or Path(passing) / "run"
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            raise Refused(f"{folder} exists already: --keep needs a new folder.") from None
+        except OSError as error:
+            raise Refused(f"Cannot make {folder}: {error.strerror}.") from None
+        yield folder.absolute(), Path(passing)
 
 
 def carry_out(plan: Plan, folder: Path, sockets: Path) -> None:
@@ -125,14 +115,8 @@ def carry_out(plan: Plan, folder: Path, sockets: Path) -> None:
         assert task is not None
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         work = Chaos(plan, folder, sockets)
-        if not sys.stderr.isatty():
-            await watch(work, lambda chaos: None)
-            return
-        from rich.console import Console
-        from rich.live import Live
-
-        with Live(picture(work), console=Console(stderr=True), auto_refresh=False) as live:
-            await watch(work, lambda chaos: live.update(picture(chaos), refresh=True))
+        with output.picture(sys.stderr.isatty(), stderr=True) as redraw:
+            await watch(work, lambda chaos: redraw(picture, chaos))
 
     try:
         run(show())
@@ -172,7 +156,7 @@ def picture(chaos: Chaos) -> RenderableType:
     return Group(title, Text(), table, Text(), grants, Text("\n".join(chaos.news[-NEWS:]), "dim"))
 
 
-def summary(found: dict[str, Any], verdict: RecordVerdict, keep: Path | None) -> RenderableType:
+def summary(found: dict[str, Any], keep: Path | None) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
@@ -196,10 +180,10 @@ def summary(found: dict[str, Any], verdict: RecordVerdict, keep: Path | None) ->
         f"{found['late_writes']['made']} writes after the end of a lease, of which the resource "
         f"refused {found['late_writes']['refused']}\n\n"
     )
-    if verdict.violated:
+    if found["violated"]:
         for violation in found["violations"][:20]:
             lines.append(f"{violation}\n", "red")
-        lines.append(f"Violated: {', '.join(verdict.violated)}. ", "bold red")
+        lines.append(f"Violated: {', '.join(found['violated'])}. ", "bold red")
         lines.append(f"Seed {found['seed']}.")
     else:
         from meshlock.live.chaos.judge import PROPERTIES

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from meshlock.check.settings import CheckSettings, FaultSettings, JudgedSettings
 from meshlock.cli.flags import JSON
 from meshlock.cli.mutants import MUTANT, WITHOUT, chosen
-from meshlock.cli.output import print_json
+from meshlock.cli.output import progress, report
 from meshlock.errors import Refused
-from meshlock.settings import option
+from meshlock.settings import Settings, option
 
 if TYPE_CHECKING:
     from meshlock.check.disk import Space
@@ -29,6 +28,61 @@ DEFAULT_MEMORY = 1.0
 """GiB."""
 PARTIAL = 3
 """Exit code where nothing was found wrong but not every state was seen."""
+INTERRUPTED = 130
+
+
+class SearchSettings(Settings):
+    """How states are searched; what is found does not depend on it."""
+
+    reduction: str = option(
+        "none",
+        "Choose a reduction: none, por (take steps that commute in one order only), or auto (por "
+        "where it is likely to save time).",
+        shown=True,
+    )
+    symmetry: bool = option(False, "Keep one of the states that differ only in the names of nodes.")
+    workers: int = option(1, "Search with this many processes, on as many cores.", shown=True)
+    disk: Path | None = option(
+        None, "Keep states that outgrow memory in this folder.", metavar="DIR"
+    )
+    memory: float | None = option(
+        None,
+        "Use this many GiB of memory for states with --disk, all workers together; 1 by default.",
+    )
+    max_states: int = option(5_000_000, "Stop after this many states.", shown=True)
+
+    def refuse_wrong(self) -> None:
+        if self.max_states < 1:
+            raise Refused("--max-states must be at least 1.")
+        if self.reduction not in ("none", "por", "auto"):
+            raise Refused(f"--reduction is none, por or auto, not '{self.reduction}'.")
+        if self.symmetry and self.reduction != "none":
+            raise Refused(f"Choose one of --symmetry and --reduction {self.reduction}.")
+        if not 1 <= self.workers <= MOST_WORKERS:
+            raise Refused(f"--workers is from 1 to {MOST_WORKERS}.")
+
+    def space(self) -> Space | None:
+        """What states may take where they are kept on disk."""
+        from meshlock.check.disk import space
+
+        disk, memory = self.disk, self.memory
+        if disk is None:
+            if memory is not None:
+                raise Refused("--memory goes with --disk.")
+            return None
+        if not disk.is_dir():
+            raise Refused(f"--disk: there is no folder {disk}.")
+        if memory is not None and not 0 <= memory < inf:
+            raise Refused("--memory is at least 0.")
+        if self.reduction != "none":
+            raise Refused(
+                f"Choose one of --disk and --reduction {self.reduction}: a reduction of steps must "
+                "have all states at hand."
+            )
+        try:
+            return space(str(disk), DEFAULT_MEMORY if memory is None else memory)
+        except OSError as error:
+            raise Refused(f"--disk: cannot write to {disk}: {error.strerror}.") from None
 
 
 def check(
@@ -43,23 +97,7 @@ def check(
     given: CheckSettings,
     faults: FaultSettings,
     named: JudgedSettings,
-    reduction: str = option(
-        "none",
-        "Choose a reduction: none, por (take steps that commute in one order only), or auto (por "
-        "where it is likely to save time).",
-    ),
-    symmetry: bool = option(
-        False, "Keep one of the states that differ only in the names of nodes."
-    ),
-    workers: int = option(1, "Search with this many processes, on as many cores."),
-    disk: Path | None = option(
-        None, "Keep states that outgrow memory in this folder.", metavar="DIR"
-    ),
-    memory: float | None = option(
-        None,
-        "Use this many GiB of memory for states with --disk, all workers together; 1 by default.",
-    ),
-    max_states: int = option(5_000_000, "Stop after this many states."),
+    search: SearchSettings,
     manifest: bool = option(
         False, "Rerun all pinned set-ups of up to --max-states; other flags are ignored."
     ),
@@ -81,9 +119,9 @@ def check(
     from meshlock.check.verdict import checking as begin
 
     if manifest:
-        rerun(max_states, json)
-    if max_states < 1:
-        raise Refused("--max-states must be at least 1.")
+        rerun(search.max_states, json)
+        return
+    search.refuse_wrong()
     words: dict[str, Any] = {"algorithm": chosen(algorithm, mutant, without) or "raymond"}
     names = list(named.properties)
     if (mutant or without) and not {"nodes", "topology", "requests"} & given.given.keys():
@@ -92,57 +130,23 @@ def check(
     options = {**words.get("options", {}), **given.options}
     words.update({**given.given, **faults.given, "options": options})
     what = setup(**words)
-    if reduction not in ("none", "por", "auto"):
-        raise Refused(f"--reduction is none, por or auto, not '{reduction}'.")
-    if symmetry and reduction != "none":
-        raise Refused(f"Choose one of --symmetry and --reduction {reduction}.")
-    by = "symmetry" if symmetry else reduction
-    refuse_unjudged(what, names, reduction)
+    refuse_unjudged(what, names, search.reduction)
     refuse_vacuous(what, names)
-    if not 1 <= workers <= MOST_WORKERS:
-        raise Refused(f"--workers is from 1 to {MOST_WORKERS}.")
-    checking = begin(what, judged(names), max_states, by, workers, room(disk, memory, reduction))
+    by = "symmetry" if search.symmetry else search.reduction
+    checking = begin(what, judged(names), search.max_states, by, search.workers, search.space())
     cpu, interrupted = explore(checking)
     cpu += checking.cpu()
-    stopped = checking.explorer.stopped
-    if stopped and not checking.violations():
+    violations, stopped = checking.violations(), checking.explorer.stopped
+    if stopped and not violations:
         checking.explorer.close()
         raise Refused(f"{stopped} {checking.summary()}")
-    if trace is not None and checking.violations():
-        write(checking, checking.violations()[0], trace)
-    if json:
-        print_json(checking.figures(cpu))
-    else:
-        report(checking, cpu)
+    if trace is not None and violations:
+        write(checking, violations[0], trace)
+    report(json, checking.figures(cpu) if json else None, lambda: story(checking, cpu))
     checking.explorer.close()
-    if checking.violations():
-        raise click.exceptions.Exit(1)
-    if interrupted:
-        raise click.exceptions.Exit(130)
+    if violations or interrupted:
+        raise click.exceptions.Exit(1 if violations else INTERRUPTED)
     raise click.exceptions.Exit(0 if checking.holds() else PARTIAL)
-
-
-def room(disk: Path | None, memory: float | None, reduction: str) -> Space | None:
-    """What states may take where they are kept on disk."""
-    from meshlock.check.disk import space
-
-    if disk is None:
-        if memory is not None:
-            raise Refused("--memory goes with --disk.")
-        return None
-    if not disk.is_dir():
-        raise Refused(f"--disk: there is no folder {disk}.")
-    if memory is not None and not 0 <= memory < inf:
-        raise Refused("--memory is at least 0.")
-    if reduction != "none":
-        raise Refused(
-            f"Choose one of --disk and --reduction {reduction}: a reduction of steps must have "
-            "all states at hand."
-        )
-    try:
-        return space(str(disk), DEFAULT_MEMORY if memory is None else memory)
-    except OSError as error:
-        raise Refused(f"--disk: cannot write to {disk}: {error.strerror}.") from None
 
 
 def small_set_up(name: str) -> tuple[dict[str, Any], list[str]]:
@@ -158,38 +162,26 @@ def explore(checking: Verdict) -> tuple[float, bool]:
     """To the end, to --max-states or to Ctrl-C; the CPU time, and whether it was the last."""
     from meshlock.simulate.whole_run import Stretch
 
-    with Stretch() as stretch:
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import Progress, SpinnerColumn, TextColumn
-
-            columns = (SpinnerColumn(), TextColumn("{task.description}"))
-            with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-                bar = progress.add_task("exploring", total=None)
-                while checking.run(BATCH):
-                    progress.update(bar, description=checking.progress())
-        else:
-            while checking.run(BATCH):
-                pass
+    with Stretch() as stretch, progress("exploring") as move:
+        while checking.run(BATCH):
+            move(checking.explorer.expanded, None, checking.progress())
     return stretch.cpu, stretch.interrupted
 
 
-def rerun(most: int, json: bool) -> NoReturn:
+def rerun(most: int, json: bool) -> None:
     """Compare every pinned set-up with what it gives today."""
     from meshlock.check.manifest import entries, found
 
     rows: list[dict[str, Any]] = []
-    wrong = 0
     for entry in entries():
         if entry.states > most:
             continue
         checking = entry.checking(entry.states + 1)
         cpu, interrupted = explore(checking)
         if interrupted:
-            raise click.exceptions.Exit(130)
+            raise click.exceptions.Exit(INTERRUPTED)
         states, transitions, depth, violated = found(checking)
         same = (states, transitions, depth, violated) == entry.pinned
-        wrong += not same
         row = {"setup": entry.title(), "states": states, "transitions": transitions}
         row |= {"depth": depth, "violated": violated, "cpu_s": round(cpu, 4), "as_pinned": same}
         rows.append(row)
@@ -197,11 +189,9 @@ def rerun(most: int, json: bool) -> NoReturn:
             verdict = "as pinned" if same else f"CHANGED from {entry.pinned}"
             shown = f"{states:>9,} {transitions:>10,} {depth:>4}  {cpu:6.2f} s"
             click.echo(f"{shown}  {verdict}  {entry.title()} {violated or ''}")
-    if json:
-        print_json({"setups": rows, "as_pinned": wrong == 0})
-    else:
-        click.echo(f"{len(rows)} set-ups, {wrong} of them changed.")
-    raise click.exceptions.Exit(1 if wrong else 0)
+    wrong = sum(not row["as_pinned"] for row in rows)
+    record = {"setups": rows, "as_pinned": wrong == 0}
+    report(json, record, lambda: f"{len(rows)} set-ups, {wrong} of them changed.", code=wrong > 0)
 
 
 def write(checking: Verdict, violation: Violation, path: Path) -> None:
@@ -212,20 +202,18 @@ def write(checking: Verdict, violation: Violation, path: Path) -> None:
         write_trace(checking.model, violation, file)
 
 
-def report(checking: Verdict, cpu: float) -> None:
+def story(checking: Verdict, cpu: float) -> str:
     from meshlock.check.story import pages
 
+    lines: list[str] = []
     for found in checking.violations():
-        click.echo(f"{found.name} VIOLATED after {len(found.labels)} steps: {found.text}")
-        for line in pages(checking.model, found):
-            click.echo(line)
-        click.echo("")
+        lines.append(f"{found.name} VIOLATED after {len(found.labels)} steps: {found.text}")
+        lines += [*pages(checking.model, found), ""]
     explorer = checking.explorer
     rate = explorer.count() / cpu if cpu > 0 else 0.0
-    click.echo(
+    counts = (
         f"{explorer.count():,} states, {explorer.transitions:,} transitions, depth "
         f"{explorer.depth}, {cpu:.2f} s of CPU ({rate:,.0f} states per second)"
     )
-    if checking.remark:
-        click.echo(checking.remark)
-    click.echo(checking.summary())
+    remarks = [checking.remark] if checking.remark else []
+    return "\n".join([*lines, counts, *remarks, checking.summary()])

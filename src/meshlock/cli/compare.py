@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from meshlock.cli import output
 from meshlock.cli.flags import JSON, named_values
 from meshlock.errors import Refused
 from meshlock.settings import REQUIRED, argument, option
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from meshlock.simulate.run_settings import Values
     from meshlock.sweep.study import Study
     from meshlock.sweep.sweep import Result
@@ -59,7 +59,6 @@ def compare(
 
     For more seeds, loads or sizes write a study: meshlock sweep --help.
     """
-    from meshlock.cli.sweep import progress
     from meshlock.simulate.run_settings import as_values
     from meshlock.simulate.settings import read_scenario
     from meshlock.sweep.sweep import make_all
@@ -70,22 +69,20 @@ def compare(
     common = read_scenario(scenario) if scenario is not None else {}
     common.update(as_values(settings))
     study = study_of(names, common)
-    with progress("runs") as look:
+    with output.progress("runs") as look:
         found = make_all(study, one_by_one, look)
     results = {str(summary.point.labels[AXIS]): summary.results[0] for summary in found}
     for result in results.values():
         if result.line.figures is None:
             raise Refused(result.line.failed)
-    if json:
-        figures = {name: result.line.figures for name, result in results.items()}
-        output.print_json({"scenario": common, "results": figures})
-    else:
-        print_table(results)
     if plot is not None:
         from meshlock.sweep.plots import draw
 
         draw(study, study.plots[0], found, plot)
-    raise click.exceptions.Exit(1 if any(result.broken for result in results.values()) else 0)
+    figures = {name: result.line.figures for name, result in results.items()}
+    broken = any(result.broken for result in results.values())
+    record = {"scenario": common, "results": figures}
+    output.report(json, record, lambda: side_by_side(results), code=broken)
 
 
 def study_of(names: tuple[str, ...], common: Values) -> Study:
@@ -121,8 +118,8 @@ def refuse_if_impossible(path: Path) -> None:
         raise Refused(f"Cannot draw to {path}: there is no folder {path.parent}.")
 
 
-def print_table(results: dict[str, Result]) -> None:
-    from rich.console import Console
+def side_by_side(results: dict[str, Result]) -> RenderableType:
+    from rich.console import Group
 
     from meshlock.sweep.measures import measured
 
@@ -149,7 +146,9 @@ def print_table(results: dict[str, Result]) -> None:
             table.add_row(f"waiting, priority {level}", *cells)
     table.add_row("unserved", *[str(figures["unserved"]) for figures in every])
     table.add_row("violated", *[", ".join(figures["violated"]) or "nothing" for figures in every])
-    Console().print(table)
-    for name, result in results.items():
-        if result.broken:
-            Console().print(f"✗ {name} {result.broken}: its figures are of what it served.")
+    broken = [
+        f"✗ {name} {result.broken}: its figures are of what it served."
+        for name, result in results.items()
+        if result.broken
+    ]
+    return Group(table, *broken)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from meshlock.cli import output
 from meshlock.cli.flags import JSON
 from meshlock.errors import Refused
@@ -40,28 +38,16 @@ def demo(
 
         async def show() -> Demo:
             demonstration = Demo(Path(folder), seconds, seed)
-            if json or not sys.stdout.isatty():
-                await watch(demonstration, lambda demo: None)
-            else:
-                from rich.live import Live
-
-                with Live(picture(demonstration), auto_refresh=False) as live:
-                    await watch(
-                        demonstration, lambda demo: live.update(picture(demo), refresh=True)
-                    )
+            with output.picture(not json and sys.stdout.isatty()) as redraw:
+                await watch(demonstration, lambda demo: redraw(picture, demo))
             return demonstration
 
         demonstration = run(show())
         merged = trace or Path(folder) / "merged.jsonl"
         demonstration.merge(merged)
         found = figures(merged, demonstration)
-    if json:
-        output.print_json(found)
-    else:
-        from rich.console import Console
-
-        Console().print(summary(found, trace))
-    raise click.exceptions.Exit(0 if found["holds"] and found["unserved"] == 0 else 1)
+    good = found["holds"] and found["unserved"] == 0
+    output.report(json, found, lambda: summary(found, trace), code=not good)
 
 
 COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "red")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from meshlock.cli.output import print_columns, print_json
+from meshlock.cli.output import columns, report
 from meshlock.errors import Refused
 from meshlock.settings import argument, option
 
@@ -28,30 +28,28 @@ def mutants(
     from meshlock.algorithms.mutants import catalogue
     from meshlock.check.mutants import command
 
-    every = catalogue.MUTANTS.values()
-    if json:
-        listed = [
-            {
-                "name": mutant.name,
-                "algorithm": mutant.origin.name,
-                "sentence": mutant.mistake,
-                "property": mutant.breaks or None,
-                "steps": mutant.steps or None,
-                "check": command(mutant),
-            }
-            for mutant in (every if name is None else [catalogue.mutant(name)])
-        ]
-        print_json(listed if name is None else {**listed[0], "diff": catalogue.mutant(name).diff()})
-        return
+    every = list(catalogue.MUTANTS.values()) if name is None else [catalogue.mutant(name)]
+    listed = [
+        {
+            "name": mutant.name,
+            "algorithm": mutant.origin.name,
+            "sentence": mutant.mistake,
+            "property": mutant.breaks or None,
+            "steps": mutant.steps or None,
+            "check": command(mutant),
+        }
+        for mutant in every
+    ]
     if name is not None:
-        one = catalogue.mutant(name)
-        print(f"{one.mistake}\n\n{command(one)}\n\n{one.diff()}", end="")
+        one = every[0]
+        record = {**listed[0], "diff": one.diff()}
+        report(json, record, lambda: f"{one.mistake}\n\n{command(one)}\n\n{one.diff().rstrip()}")
         return
     rows = [("name", "breaks", "in steps", "mistake")]
     for mutant in every:
         steps = str(mutant.steps) if mutant.steps else ""
         rows.append((mutant.name, mutant.breaks or "nothing", steps, mutant.mistake))
-    print_columns(rows)
+    report(json, listed, lambda: columns(rows))
 
 
 def chosen(algorithm: str | None, mutant: str | None, without: tuple[str, ...]) -> str | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from meshlock.cli.flags import JSON, SOCKET, Commands
-from meshlock.cli.output import print_columns, print_json
+from meshlock.cli.output import columns, report
 from meshlock.errors import NoSuchPool, Refused
 from meshlock.settings import REQUIRED, argument, option
 
@@ -41,13 +41,11 @@ def list_(socket: str | None = SOCKET, json: bool = JSON) -> None:
     """
 
     pools = {name: said for name, said in known(connected(socket)).items() if said["known"]}
-    if json:
-        print_json({"pools": [{"pool": name, **pools[name]} for name in sorted(pools)]})
-    elif not pools:
-        click.echo("no pools: make one with 'meshlock agent --pool NAME=PERMITS'")
-    else:
-        heading = ("pool", "permits", "algorithm", "lease", "members")
-        print_columns([heading, *[row(name, pools[name]) for name in sorted(pools)]])
+    record = {"pools": [{"pool": name, **pools[name]} for name in sorted(pools)]}
+    rows = [row(name, pools[name]) for name in sorted(pools)]
+    heading = ("pool", "permits", "algorithm", "lease", "members")
+    none = "no pools: make one with 'meshlock agent --pool NAME=PERMITS'"
+    report(json, record, lambda: columns([heading, *rows]) if rows else none)
 
 
 def row(name: str, said: dict[str, Any]) -> tuple[str, ...]:
@@ -63,11 +61,9 @@ def show(name: str = NAME, socket: str | None = SOCKET, json: bool = JSON) -> No
     """
 
     said = status_of(connected(socket), name)
-    if json:
-        print_json({"pool": name, **said})
-    else:
-        rows = [(WORDS.get(key, key.replace("_", " ")), text(said[key])) for key in said]
-        print_columns([("pool", name), *[row for row in rows if row[0]]])
+    rows = [(WORDS.get(key, key.replace("_", " ")), text(said[key])) for key in said]
+    shown = [("pool", name), *[row for row in rows if row[0]]]
+    report(json, {"pool": name, **said}, lambda: columns(shown))
 
 
 WORDS = {
@@ -135,7 +131,7 @@ def create(
     if wanted is not None:
         limits.named_permits(wanted, "--permits" if slots is None else "--slots")
     there = ask(connected(socket), name, "create", {"permits": wanted})["permits"]
-    report(json, {"pool": name, "permits": there}, f"{name}: {there} permits")
+    report(json, {"pool": name, "permits": there}, lambda: f"{name}: {there} permits")
 
 
 def join(
@@ -154,7 +150,7 @@ def join(
 
     limits.name(from_, "node")
     there = ask(connected(socket), name, "join-from", {"node": from_})["permits"]
-    report(json, {"pool": name, "permits": there}, f"{name}: joined, {there} permits")
+    report(json, {"pool": name, "permits": there}, lambda: f"{name}: joined, {there} permits")
 
 
 def set_(
@@ -193,7 +189,7 @@ def set_(
         wanted = limits.PERMITS.whole(int(permits[: limits.SHOWN]), "--permits")
     body = {"permits": wanted, "timeout": timeout}
     there = ask(connected(socket), name, "permits", body)["permits"]
-    report(json, {"pool": name, "permits": there}, f"{name}: {there} permits")
+    report(json, {"pool": name, "permits": there}, lambda: f"{name}: {there} permits")
 
 
 def members(
@@ -223,7 +219,7 @@ def members(
     else:
         body = {"add": add, "remove": remove, "timeout": timeout}
         names = ask(agent, name, "members", body)["members"]
-    report(json, {"pool": name, "members": names}, "\n".join(names))
+    report(json, {"pool": name, "members": names}, lambda: "\n".join(names))
 
 
 RISK = """\
@@ -262,7 +258,7 @@ def reset(
             click.echo(f"{name} was not reset. Nothing has changed.", err=True)
             sys.exit(1)
     there = ask(agent, name, "reset", {})["permits"]
-    report(json, {"pool": name, "permits": there}, f"{name}: reset, {there} permits")
+    report(json, {"pool": name, "permits": there}, lambda: f"{name}: reset, {there} permits")
 
 
 def confirmed(question: str) -> bool:
@@ -286,7 +282,7 @@ def remove(
     agent = connected(socket)
     status_of(agent, name)
     ask(agent, name, "remove", {})
-    report(json, {"pool": name, "removed": True}, f"{name}: removed")
+    report(json, {"pool": name, "removed": True}, lambda: f"{name}: removed")
 
 
 # -- what they share -------------------------------------------------------------------
@@ -324,10 +320,3 @@ def ask(agent: Connection, name: str, what: str, body: dict[str, Any]) -> dict[s
     except TimeoutError as error:
         click.echo(f"meshlock: {error}", err=True)
         sys.exit(1)
-
-
-def report(json: bool, value: dict[str, Any], sentence: str) -> None:
-    if json:
-        print_json(value)
-    else:
-        click.echo(sentence)

@@ -9,7 +9,7 @@ import click
 
 from meshlock.cli.algorithms import OUTSIDE, load_all
 from meshlock.cli.flags import JSON
-from meshlock.cli.output import print_json
+from meshlock.cli.output import report
 from meshlock.errors import Attempt, Refused
 from meshlock.settings import REQUIRED, argument, option
 
@@ -41,14 +41,10 @@ def replay(
         )
     if output is not None:
         save(schedule, f"{schedule.algorithm.name}: replay of {trace.name}", output)
-    if json:
-        print_json(outcome.figures())
-    else:
-        click.echo(outcome.transcript)
-        click.echo(f"{len(schedule.actions)} steps, {len(entries)} entries, as in the trace")
-        for name, sentence in outcome.violated.items():
-            click.echo(f"{name} VIOLATED {sentence}")
-    raise click.exceptions.Exit(1 if outcome.violated else 0)
+    steps = f"{len(schedule.actions)} steps, {len(entries)} entries, as in the trace"
+    violated = [f"{name} VIOLATED {sentence}" for name, sentence in outcome.violated.items()]
+    lines = [outcome.transcript, steps, *violated]
+    report(json, outcome.figures(), lambda: "\n".join(lines), code=bool(violated))
 
 
 def shrink(

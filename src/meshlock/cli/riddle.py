@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from meshlock.cli.output import print_columns, print_json
+from meshlock.cli.output import columns, report
 from meshlock.errors import Attempt, Refused
 from meshlock.settings import argument, option
 
@@ -48,24 +48,14 @@ def riddle(
 
 
 def listing(every: list[Riddle], json: bool) -> None:
-    if json:
-        print_json(
-            [
-                {
-                    "riddle": each.number,
-                    "algorithm": each.algorithm,
-                    "nodes": each.mutant.case["nodes"],
-                    "steps": each.mutant.steps,
-                }
-                for each in every
-            ]
-        )
-        return
     rows = [("riddle", "steps", "nodes", "a broken")]
+    listed = []
     for each in every:
-        nodes = str(each.mutant.case["nodes"])
-        rows.append((str(each.number), str(each.mutant.steps), nodes, each.algorithm))
-    print_columns(rows)
+        nodes, steps = each.mutant.case["nodes"], each.mutant.steps
+        facts = {"riddle": each.number, "algorithm": each.algorithm}
+        listed.append({**facts, "nodes": nodes, "steps": steps})
+        rows.append((str(each.number), str(steps), str(nodes), each.algorithm))
+    report(json, listed, lambda: columns(rows))
 
 
 def referee(chosen: Riddle, schedule: Path, json: bool) -> None:
@@ -79,13 +69,16 @@ def referee(chosen: Riddle, schedule: Path, json: bool) -> None:
         raise Refused(f"{schedule} is not a text.") from None
     finding = chosen.judge(text)
     found = bool(finding.violated)
-    if json:
-        shortest = chosen.shortest() if found else None
-        verdict = {"riddle": chosen.number, "found": found, "violated": finding.violated}
-        print_json({**verdict, "steps": finding.steps, "shortest": shortest})
-    else:
-        click.echo(finding.transcript)
-        for name, sentence in finding.violated.items():
-            click.echo(f"{name} VIOLATED {sentence}")
-        click.echo(chosen.verdict(finding))
-    raise click.exceptions.Exit(0 if found else 1)
+    record = {
+        "riddle": chosen.number,
+        "found": found,
+        "violated": finding.violated,
+        "steps": finding.steps,
+        "shortest": chosen.shortest() if json and found else None,
+    }
+
+    def verdict() -> str:
+        violated = [f"{name} VIOLATED {why}" for name, why in finding.violated.items()]
+        return "\n".join([finding.transcript, *violated, chosen.verdict(finding)])
+
+    report(json, record, verdict, code=not found)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from meshlock.cli.flags import JSON
 from meshlock.cli.mutants import MUTANT, WITHOUT, chosen
-from meshlock.cli.output import print_json
+from meshlock.cli.output import report
 from meshlock.errors import Refused
 from meshlock.settings import argument, option
 
@@ -53,23 +51,17 @@ def scenario(
         raise Refused("Name a scenario, such as J1; meshlock scenario --list shows them all.")
     named = chosen(algorithm, mutant, without)
     outcome = played(name, named, trace, options, seed)
-    if json:
-        print_json(outcome.figures())
-    else:
-        report(outcome)
-    raise click.exceptions.Exit(0 if outcome.good else 1)
+    report(json, outcome.figures(), lambda: story(outcome), code=not outcome.good)
 
 
 def listing(json: bool) -> None:
     from meshlock.simulate import scenario
 
     titles = {each: scenario.scenario(each).title for each in scenario.names()}
-    if json:
-        print_json([{"scenario": each, "title": titles[each]} for each in titles])
-        return
+    listed = [{"scenario": each, "title": title} for each, title in titles.items()]
     width = max(len(each) for each in titles)
-    for each, title in titles.items():
-        click.echo(f"{each:<{width}} {title}")
+    lines = [f"{each:<{width}} {title}" for each, title in titles.items()]
+    report(json, listed, lambda: "\n".join(lines))
 
 
 def played(
@@ -89,16 +81,17 @@ def played(
         return play(name, algorithm, TraceWriter(file, False), options, seed)
 
 
-def report(outcome: ScenarioOutcome) -> None:
+def story(outcome: ScenarioOutcome) -> str:
     listed = outcome.scenario.listed
     usual = {name: values[0] for name, values in outcome.algorithm.options.items()}
     chosen = [f"{name}={value}" for name, value in outcome.options.items() if value != usual[name]]
-    click.echo(f"{outcome.scenario.name}: {outcome.scenario.title}")
-    click.echo(f"played by {' '.join([outcome.algorithm.name, *chosen])}\n")
-    click.echo(outcome.transcript)
-    click.echo(f"entered in this order: {listed(outcome.entries)}")
+    lines = [
+        f"{outcome.scenario.name}: {outcome.scenario.title}",
+        f"played by {' '.join([outcome.algorithm.name, *chosen])}\n",
+        outcome.transcript,
+        f"entered in this order: {listed(outcome.entries)}",
+    ]
     if outcome.unserved:
-        click.echo(f"waiting for ever: {listed(outcome.unserved)}")
-    for property_, sentence in outcome.violated.items():
-        click.echo(f"{property_} VIOLATED {sentence}")
-    click.echo("as it should be" if outcome.good else "NOT as it should be")
+        lines.append(f"waiting for ever: {listed(outcome.unserved)}")
+    lines += [f"{name} VIOLATED {sentence}" for name, sentence in outcome.violated.items()]
+    return "\n".join([*lines, "as it should be" if outcome.good else "NOT as it should be"])

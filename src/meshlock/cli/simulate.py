@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from meshlock.cli.flags import JSON
 from meshlock.cli.mutants import MUTANT, WITHOUT, chosen
-from meshlock.cli.output import print_json
+from meshlock.cli.output import progress, report
 from meshlock.errors import Refused
 from meshlock.settings import argument, option
 from meshlock.simulate.run_settings import RunSettings
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from meshlock.simulate.engine import Simulation
 
 
@@ -55,6 +56,7 @@ def simulate(
     All times are in one unit, that of --delay. With nodes that crash:
     meshlock simulate --nodes 5 --permits 3 --members all --crashes 2000 --workload poisson:0.01
     """
+    from meshlock.simulate.report import figures as run_figures
     from meshlock.simulate.run_settings import as_values
     from meshlock.simulate.settings import read_scenario, run_settings
 
@@ -70,7 +72,9 @@ def simulate(
         raise Refused("There must be at least one node: use --nodes 1 or more.")
     settings = run_settings(values)
     run, cpu, finished = simulate_with_progress(settings, trace, trace_states)
-    figures = _figures(run, settings, cpu, finished)
+    figures = run_figures(run, settings.seed, cpu)
+    if not finished:
+        figures["interrupted"] = True
     if verify_determinism and finished:
         from meshlock.cli.determinism import first_divergence
 
@@ -79,25 +83,15 @@ def simulate(
         if divergence is not None:
             figures["violated"].append("determinism")
             click.echo(divergence, err=True)
-    if json:
-        print_json(figures)
-    else:
-        from meshlock.cli.simulation_report import print_report
 
-        print_report(run, figures, finished)
-    if not finished:
-        raise click.exceptions.Exit(130)
+    def shown() -> RenderableType:
+        from meshlock.cli.simulation_report import run_report
+
+        return run_report(run, figures)
+
     unserved = figures["unserved"] > figures.get("excused", 0)
-    raise click.exceptions.Exit(1 if figures["violated"] or unserved else 0)
-
-
-def _figures(run: Simulation, settings: RunSettings, cpu: float, finished: bool) -> dict[str, Any]:
-    from meshlock.simulate.report import figures
-
-    result = figures(run, settings.seed, cpu)
-    if not finished:
-        result["interrupted"] = True
-    return result
+    code = 1 if figures["violated"] or unserved else 0
+    report(json, figures, shown, code if finished else 130)
 
 
 def simulate_with_progress(
@@ -117,13 +111,6 @@ def simulate_with_progress(
 def run_to_end(run: Simulation) -> tuple[Simulation, float, bool]:
     from meshlock.simulate.whole_run import whole_run
 
-    if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import Progress
-
-        with Progress(console=Console(stderr=True), transient=True) as progress:
-            bar = progress.add_task("simulating", total=run.workload.requests)
-            stretch = whole_run(run, lambda: progress.update(bar, completed=run.measures.entries))
-    else:
-        stretch = whole_run(run, lambda: None)
+    with progress("simulating") as move:
+        stretch = whole_run(run, lambda: move(run.measures.entries, run.workload.requests))
     return run, stretch.cpu, not stretch.interrupted

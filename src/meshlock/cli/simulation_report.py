@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -16,28 +16,19 @@ from meshlock.simulate.report import histogram
 BAR = 32
 
 
-def print_report(run: Simulation, figures: dict[str, Any], finished: bool) -> None:
-    console = Console()
-    console.print(Group(*parts(run, figures, finished)))
-
-
-def parts(run: Simulation, figures: dict[str, Any], finished: bool) -> list[Table | Text]:
-    title = Text(f"{run.algorithm.title}", style="bold")
+def run_report(run: Simulation, figures: dict[str, Any]) -> Group:
+    title = Text(run.algorithm.title, style="bold")
+    k, lines = figures["permits"], []
     if isinstance(run, RecoverySimulation):
-        title.append(
-            f"\n{run.algorithm.name}, with recovery by {len(run.lives.members)} members",
-            style="not bold",
-        )
-    k = figures["permits"]
-    title.append(
-        f"\n{figures['nodes']} nodes, {k} permit{'s' if k > 1 else ''}, seed {figures['seed']}; "
-        f"{figures['entries']} entries in {figures['sim_time']:.6g} time units",
-        style="not bold",
+        lines.append(f"{run.algorithm.name}, with recovery by {len(run.lives.members)} members")
+    lines.append(
+        f"{figures['nodes']} nodes, {k} permit{'s' if k > 1 else ''}, seed {figures['seed']}; "
+        f"{figures['entries']} entries in {figures['sim_time']:.6g} time units"
     )
-    if not finished:
-        title.append("\nInterrupted: these are the figures so far.", style="yellow")
-    return [
-        title,
+    if figures.get("interrupted"):
+        lines.append("Interrupted: these are the figures so far.")
+    return Group(
+        title.append("".join(f"\n{line}" for line in lines), style="not bold"),
         Text(),
         messages(figures),
         Text(),
@@ -45,7 +36,7 @@ def parts(run: Simulation, figures: dict[str, Any], finished: bool) -> list[Tabl
         *shape(run),
         *recovery(figures),
         verdict(run, figures),
-    ]
+    )
 
 
 def messages(figures: dict[str, Any]) -> Table:
@@ -60,19 +51,14 @@ def messages(figures: dict[str, Any]) -> Table:
 
 def waiting(figures: dict[str, Any]) -> Table:
     table = output.table("waiting", "mean>", "p50>", "p95>", "p99>", "max>")
-
-    def row(name: str, spread: dict[str, float]) -> None:
-        table.add_row(name, *[f"{spread[key]:.4g}" for key in ("mean", "p50", "p95", "p99", "max")])
-
-    row("all", figures["waiting"])
-    levels = figures["waiting_by_priority"]
+    spreads = {"all": figures["waiting"]}
+    levels, wants = figures["waiting_by_priority"], figures["waiting_by_want"]
     if 1 < len(levels) <= 12:
-        for level, spread in sorted(levels.items(), key=lambda item: -int(item[0])):
-            row(f"priority {level}", spread)
-    wants = figures["waiting_by_want"]
+        spreads |= {f"priority {level}": levels[level] for level in sorted(levels, key=int)[::-1]}
     if 1 < len(wants) <= 12:
-        for want, spread in wants.items():
-            row(f"want {want}", spread)
+        spreads |= {f"want {want}": spread for want, spread in wants.items()}
+    for name, spread in spreads.items():
+        table.add_row(name, *[f"{spread[key]:.4g}" for key in ("mean", "p50", "p95", "p99", "max")])
     return table
 
 
@@ -96,40 +82,36 @@ def recovery(figures: dict[str, Any]) -> list[Table | Text]:
     found = figures.get("recovery")
     if found is None:
         return []
+    outages, recovered = found["outages"], found["time_to_recover"]
+    share, owed = found["served_share"], found["requests_with_path"]
+    rows = {
+        "crashes, cuts, epochs": f"{found['crashes']}, {found['partitions']}, {found['epochs']}",
+        "no token anywhere": spans(outages),
+        "majority without a token": spans(recovered),
+        "nodes could be served": f"{share['worst']:.1%} to {share['best']:.1%} of the time",
+        "a majority was connected": f"{found['majority_share']:.1%} of the time",
+        "permits idle for leases": f"{found['idle_share']:.1%}",
+        "grants lost, orphaned; requests lost": (
+            f"{found['lost_grants']}, {found['orphaned_grants']}; {found['lost_requests']}"
+        ),
+        "lease messages per time, at rest": f"{found['lease_messages_at_rest'] or 0:.4g}",
+        "had a path to a majority for long": "not counted" if owed is None else f"{owed:,}",
+        "unserved, of these with a path": f"{figures['unserved']}, {found['unserved_with_path']}",
+    }
+    if found["lease_messages_at_rest"] is None:
+        del rows["lease messages per time, at rest"]
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")
-
-    def row(name: str, value: str) -> None:
-        table.add_row(name, value)
-
-    row("crashes, cuts, epochs", f"{found['crashes']}, {found['partitions']}, {found['epochs']}")
-    for name, title in (
-        ("outages", "no token anywhere"),
-        ("time_to_recover", "majority without a token"),
-    ):
-        times = found[name]
-        if times["count"]:
-            row(
-                title,
-                f"{times['count']} times, median {times['median']:.4g}, worst {times['worst']:.4g}",
-            )
-        else:
-            row(title, "never, after the first")
-    share = found["served_share"]
-    row("nodes could be served", f"{share['worst']:.1%} to {share['best']:.1%} of the time")
-    row("a majority was connected", f"{found['majority_share']:.1%} of the time")
-    row("permits idle for leases", f"{found['idle_share']:.1%}")
-    row(
-        "grants lost, orphaned; requests lost",
-        f"{found['lost_grants']}, {found['orphaned_grants']}; {found['lost_requests']}",
-    )
-    if found["lease_messages_at_rest"] is not None:
-        row("lease messages per time, at rest", f"{found['lease_messages_at_rest']:.4g}")
-    owed = found["requests_with_path"]
-    row("had a path to a majority for long", "not counted" if owed is None else f"{owed:,}")
-    row("unserved, of these with a path", f"{figures['unserved']}, {found['unserved_with_path']}")
+    for row in rows.items():
+        table.add_row(*row)
     return [table, Text()]
+
+
+def spans(times: dict[str, Any]) -> str:
+    if not times["count"]:
+        return "never, after the first"
+    return f"{times['count']} times, median {times['median']:.4g}, worst {times['worst']:.4g}"
 
 
 def verdict(run: Simulation, figures: dict[str, Any]) -> Text:
@@ -139,8 +121,6 @@ def verdict(run: Simulation, figures: dict[str, Any]) -> Text:
         for name, sentence in violated.items():
             text.append(f"\n  {name}: {sentence}", style="red")
         return text
-    measures = run.measures
-    sync = measures.sync_total / measures.sync_count if measures.sync_count else 0.0
     checked = "safety"
     if isinstance(run, RecoverySimulation):
         checked += ", leases, fences, one token per epoch, conservation"
@@ -152,7 +132,8 @@ def verdict(run: Simulation, figures: dict[str, Any]) -> Text:
     if run.excused:
         which = "1 request waits" if run.excused == 1 else f"{run.excused} requests wait"
         excused = f"; {which} in a part of the network without the token or some of the permits"
+    delay, used = figures["sync_delay_mean"], figures["use_rate"]
     return Text.assemble(
-        f"synchronisation delay {sync:.4g}, use rate {figures['use_rate']:.3f}\n",
+        f"synchronisation delay {delay:.4g}, use rate {used:.3f}\n",
         (f"no violation of {checked}{excused}", "green"),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from meshlock.cli.flags import JSON, SOCKET
-from meshlock.cli.output import print_json, table
+from meshlock.cli.output import UNBOUNDED, report, table
 from meshlock.errors import Refused
 
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from meshlock.live.interfaces.agent_connection import Connection
 
     Rows = list[list[RenderableType]]
-
-UNBOUNDED = 10_000
-"""Columns; no line is as long."""
 
 LONGEST = 36
 """Characters of a label, or of the names of permits."""
@@ -36,15 +33,7 @@ def status(
     from meshlock.live.interfaces.agent_connection import Connection
 
     found = read_status(Connection(socket))
-    if json:
-        print_json(found)
-    else:
-        from rich.console import Console
-
-        console = Console()
-        if not console.is_terminal:
-            console.width = UNBOUNDED  # a pipe has no edge
-        console.print(picture(found))
+    report(json, found, lambda: picture(found))
 
 
 def read_status(agent: Connection) -> dict[str, Any]:

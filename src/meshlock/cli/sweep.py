@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from meshlock.cli import output
 from meshlock.cli.flags import JSON
-from meshlock.cli.output import print_json
 from meshlock.errors import Attempt, Refused
 from meshlock.settings import REQUIRED, argument, option
 
@@ -51,20 +48,17 @@ def sweep(
     make = on_cluster(dask) if dask is not None else on_this_machine(workers)
     read = read_study(study)
     try:
-        with progress("runs") as look:
+        with output.progress("runs") as look:
             found = make_all(read, make, look, kept)
     except KeyboardInterrupt:
         click.echo(f"Stopped. Runs that ended are in {kept}; the same command goes on.", err=True)
         raise click.exceptions.Exit(130) from None
     write_tables(read, found, folder)
-    report = write_report(read, found, folder, f"meshlock sweep {study}")
+    text = write_report(read, found, folder, f"meshlock sweep {study}")
     broken = sum(summary.broken for summary in found)
-    if json:
-        print_json(as_json(read, found, folder))
-    else:
-        click.echo(report)
+    if not json:
         click.echo(f"Tables and plots are in {folder}.", err=True)
-    raise click.exceptions.Exit(1 if broken else 0)
+    output.report(json, as_json(read, found, folder), lambda: text, code=broken > 0)
 
 
 def on_this_machine(workers: int | None) -> Make:
@@ -84,29 +78,6 @@ def on_cluster(address: str) -> Make:
     except ImportError:
         raise Refused("--dask needs dask.distributed: pip install 'meshlock[cluster]'.") from None
     return lambda runs, events: workers.on_cluster(runs, events, address)
-
-
-@contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time left, where somebody sees it."""
-    if not sys.stderr.isatty():
-        yield lambda done, of: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-               TextColumn("left:"), TimeRemainingColumn())  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        bar = bars.add_task(what, total=None)
-        yield lambda done, of: bars.update(bar, completed=done, total=of)
 
 
 def write_report(study: Study, found: list[Summary], folder: Path, command: str) -> str:
