@@ -25,7 +25,7 @@ LINES_OF_A_FILE = 600
 LONG_FILES = {"algorithms/recovery/timers.py", "live/pools/grants.py"}
 
 LINES_OF_A_FUNCTION = 80
-LONG_FUNCTIONS = {"cli/check.py: check"}
+LONG_FUNCTIONS: set[str] = set()
 
 METHODS_OF_A_CLASS = 40
 LARGE_CLASSES = {
