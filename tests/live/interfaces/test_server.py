@@ -169,6 +169,25 @@ def test_bodies_of_a_length_and_in_chunks() -> None:
     run(story)
 
 
+def test_a_protocol_that_a_client_offers_is_declined() -> None:
+    """As Java's client offers HTTP/2, with a body that is in HTTP/1.1 all the same."""
+
+    async def story() -> None:
+        async with served() as port:
+            offer = ["Upgrade: h2c", "Connection: Upgrade", "HTTP2-Settings: AAE"]
+            asked = get("/body", *offer, "Content-Length: 5", method="POST", last=False) + b"hello"
+            asked += get("/asked?x=1", *offer, last=False)
+            for pieces in (
+                [asked + get("/")],
+                [*(asked[i : i + 1] for i in range(len(asked))), get("/")],
+            ):
+                found = await said(port, *pieces)
+                assert found.count(b"HTTP/1.1 200 OK\r\n") == 3
+                assert b"\r\n\r\nhello" in found and b'{"x":"1"}' in found
+
+    run(story)
+
+
 def test_a_stream_comes_in_chunks_and_head_says_what_get_would() -> None:
     async def story() -> None:
         async with served() as port:
@@ -192,13 +211,17 @@ def test_a_stream_comes_in_chunks_and_head_says_what_get_would() -> None:
         (get("/refusing"), 400),
         (get("/broken"), 500),
         (get("/", method="POST"), 405),
-        (get("/", method="BREW"), 405),
+        (get("/", method="PATCH"), 405),
+        (get("/", method="BREW"), 400),  # which is no method of HTTP
         (b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n", 400),
         (b"GET / HTTP/1.0\r\n\r\n", 200),
         (b"GET http://x/asked?y=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 200),
         (b"GET / HTTP/3.0\r\nHost: x\r\n\r\n", 505),
         (b'{"do": "status"}\r\n\r\n', 400),
-        (b"GET  / HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (b"GET  / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 200),  # read in one way only
+        (b"GET /\r\n\r\n", 505),
+        (b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", 505),
+        (b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: x\r\n folded: y\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: x\r\na b: y\r\n\r\n", 400),
@@ -220,9 +243,11 @@ def test_a_stream_comes_in_chunks_and_head_says_what_get_would() -> None:
         (b"POST /body HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxyz\r\n", 400),
         (b"POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 65537\r\n\r\n", 413),
         (
-            b"POST /body HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nfffff\r\n",
+            b"POST /body HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nfffff\r\n"
+            + b"x" * 65537,
             413,
         ),
+        (b"POST /body HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 20_000, 431),
     ],
 )

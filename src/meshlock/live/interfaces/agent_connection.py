@@ -152,11 +152,11 @@ class Connection:
     def receive(self) -> tuple[int, bytes]:
         """The answer to what was sent last."""
         exchange = self.exchange
-        while True:
-            exchange.data += self.read()
-            while answer := exchange.next():
-                if not exchange.asked:
-                    return answer
+        while exchange.asked:
+            exchange.receive(self.read())
+        answer: tuple[int, bytes] = exchange.answers[-1][1]
+        exchange.answers.clear()
+        return answer
 
     def read(self) -> bytes:
         try:
@@ -185,6 +185,7 @@ class Connection:
 
     def follow(self, path: str) -> tuple[int, bytes]:
         """Have the agent send events from now on; :meth:`events` reads them."""
+        self.exchange.follows = True
         return self.call("GET", path, timeout=0.0, more=STREAM)
 
     def events(self, seconds: float | None) -> list[dict[str, Any]]:
@@ -196,7 +197,7 @@ class Connection:
             poll.register(self.socket, select.POLLIN)
             if not poll.poll(None if seconds is None else seconds * 1000):
                 return []
-            self.exchange.data += self.read()
+            self.exchange.receive(self.read())
             found = self.exchange.events()
         return found
 

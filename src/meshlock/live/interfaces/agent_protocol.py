@@ -22,6 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    Answer = tuple[int, bytes]  # its status and its body
+
 ENCODE = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 SAFE = re.compile(r"[A-Za-z0-9._-]{1,64}").fullmatch
 DECODE = json.JSONDecoder().raw_decode
@@ -40,8 +42,6 @@ TOO_OLD = (
 
 SILENT = "The agent at {place} did not answer in time."
 ENDED = "The agent closed the connection."
-
-START = b"HTTP/1.1 "
 
 
 class NoAgent(Refused):
@@ -164,60 +164,60 @@ def refusal(status: int, said: bytes) -> Exception:
 class Exchange:
     """One connection: requests out, answers in, in the same order; in the end perhaps a stream.
 
-    The answers are those of our own agent, whose head is always written in the same way. So this
-    reads what that writes, and takes anything else for another program (:data:`TOO_OLD`). A parser
-    of all of HTTP would double the imports of a program that asks for permits.
+    The answers are read by llhttp (:mod:`httptools`), which calls the methods ``on_...``. What it
+    cannot read is of another program (:data:`TOO_OLD`).
     """
 
-    __slots__ = ("asked", "data", "last", "place", "streams")
+    __slots__ = (
+        *("answers", "asked", "body", "follows", "last"),
+        *("over", "parser", "place", "streams"),
+    )
 
     def __init__(self, place: str) -> None:
+        from httptools import HttpResponseParser  # a program that never connects starts without it
+
         self.place = place
+        self.parser = HttpResponseParser(self)
         self.asked: deque[Any] = deque()
         """Whose answers are to come: an :class:`Unreleased`, for whose answer nobody waits, or
         what the caller knows its request by."""
-        self.data = b""  # received and not read
+        self.answers: deque[tuple[Any, Answer]] = deque()
+        """What has come, each with what was ``asked``."""
+        self.body = b""  # of the next answer, or what has come of the next event
         self.last = False  # the agent answers no more on it
+        self.follows = False  # a stream was asked for
         self.streams = False  # events follow instead of answers
+        self.over = False  # no more of them
 
-    def next(self) -> tuple[int, bytes] | None:
-        """The status and body of the next answer, if all of it has come. It is for the first of
-        those who have ``asked``, who is one no more."""
-        data = self.data
-        if data[:9] != START and not START.startswith(data[:9]):
-            raise Refused(TOO_OLD.format(place=self.place))
-        end = data.find(b"\r\n\r\n")
-        if end < 0:
-            return None
-        begin = stop = end + 4
-        status = int(data[9:12])
-        if status != 204:
-            at = data.find(b"Content-Length: ", 0, end)
-            if at >= 0:
-                stop += int(data[at + 16 : data.find(b"\r\n", at)])
-            else:
-                self.streams = True
-            if len(data) < stop:
-                return None
-        self.last = data.find(b"\r\nConnection: close\r\n", 0, begin) >= 0
-        self.data = data[stop:]
-        del self.asked[0]
-        return status, data[begin:stop]
+    def receive(self, data: bytes | memoryview) -> None:
+        try:
+            self.parser.feed_data(data)
+        except Exception:  # the parser's
+            raise Refused(TOO_OLD.format(place=self.place)) from None
+
+    def on_headers_complete(self) -> None:
+        if self.follows and self.parser.get_status_code() == 200:
+            self.streams = True
+            self.answers.append((self.asked.popleft(), (200, b"")))
+
+    def on_body(self, part: bytes) -> None:
+        self.body += part
+
+    def on_message_complete(self) -> None:
+        if self.streams:
+            self.over = True
+        elif self.asked:  # else nobody waits for it
+            self.last = not self.parser.should_keep_alive()
+            answer = self.parser.get_status_code(), self.body
+            self.answers.append((self.asked.popleft(), answer))
+            self.body = b""
 
     def events(self) -> list[dict[str, Any]]:
-        """Of the stream: those that have come. The agent sends every event as one chunk."""
-        found: list[dict[str, Any]] = []
-        data = self.data
-        while (line := data.find(b"\r\n")) >= 0:
-            end = line + 2 + int(data[:line], 16)
-            if len(data) < end + 2:
-                break
-            if end == line + 2:
-                raise AgentGone("The session has ended.")
-            said = data[line + 2 : end].partition(b"data: ")[2]
-            self.data = data = data[end + 2 :]
-            if said:
-                found.append(understood(said))
+        """Of the stream: those that have come."""
+        *whole, self.body = self.body.split(b"\n\n")
+        found = [understood(data) for one in whole if (data := one.partition(b"data: ")[2])]
+        if self.over and not found:
+            raise AgentGone("The session has ended.")
         return found
 
     def unsure(self) -> list[Unreleased]:

@@ -81,7 +81,7 @@ class Line(asyncio.BufferedProtocol):
         self.exchange = Exchange(place)  # who asks is known by the future of its answer
         self.loop: asyncio.AbstractEventLoop
         self.transport: asyncio.Transport
-        self.buffer = bytearray(BUFFER)  # else the loop makes a large one whenever data comes
+        self.received = memoryview(bytearray(BUFFER))  # else the loop makes a large one each time
         self.told: Callable[[dict[str, Any]], None] | None = None  # reads the stream
         self.ended: Callable[[list[Unreleased]], None] | None = None
         """Called with the releases that the agent may not have received."""
@@ -109,17 +109,15 @@ class Line(asyncio.BufferedProtocol):
         if self.ended is not None:
             self.ended(unsure)
 
-    def get_buffer(self, sizehint: int) -> bytearray:
-        return self.buffer
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.received
 
     def buffer_updated(self, size: int) -> None:
         exchange = self.exchange
-        exchange.data += self.buffer[:size]
         try:
-            while exchange.asked:
-                asked, answer = exchange.asked[0], exchange.next()
-                if answer is None:
-                    break
+            exchange.receive(self.received[:size])
+            while exchange.answers:
+                asked, answer = exchange.answers.popleft()
                 if not isinstance(asked, Unreleased) and not asked.done():
                     asked.set_result(answer)
             if self.told is not None and exchange.streams:
@@ -146,6 +144,7 @@ class Line(asyncio.BufferedProtocol):
     ) -> Awaitable[tuple[int, bytes]]:
         answer: asyncio.Future[tuple[int, bytes]] = self.loop.create_future()
         self.exchange.asked.append(answer)
+        self.exchange.follows = more == STREAM
         self.transport.write(request(method, path, body, more))
         if timeout is None:
             return answer

@@ -1,17 +1,20 @@
-"""Requests out of bytes: strict, and within bounds.
+"""Requests out of bytes: read by llhttp, the parser of Node.js (:mod:`httptools`), within bounds.
 
-Rules of this file: whatever is refused of a request before its path is looked up is refused here,
-by a status and a sentence. It does no I/O. A request that could be read in two ways is refused:
-line ends that are no CRLF, a length that is given twice, spaces in odd places.
+Rules of this file: what is refused of a request before its path is looked up is refused here, by a
+status and a sentence. It does no I/O. llhttp refuses what could be read in two ways: line ends that
+are no CRLF, a length that is given twice, spaces in odd places. Here is what it leaves to us:
+versions, the ``Host`` header, codings that we do not speak, and how long everything may be.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from meshlock.live.machine import limits
 
@@ -20,11 +23,12 @@ if TYPE_CHECKING:
 
 LONGEST_HEAD = 16 * 1024
 MOST_BODY = int(limits.BODY.most)
+PIECE = 4096
+"""Bytes that are parsed at a time, so that few requests are parsed ahead of their turn."""
+
 LATER = "answer-later"
 """What a client says in a header ``Prefer`` if it does not wait for the answer: that leaves with
 the next one on the same connection, and wakes nobody."""
-
-NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
 
 
 class HTTPError(Exception):
@@ -46,18 +50,17 @@ class Request:
     def __init__(
         self,
         method: str,
-        path: list[str],
+        path: Sequence[str],
         query: str,
         headers: Mapping[str, str],
         safe: bool = True,
-        later: bool = False,
     ) -> None:
         self.method = method
         self.path = path  # its parts, decoded
         self.query = query
         self.headers = headers  # names in small letters
         self.safe = safe  # the connection can be used again
-        self.later = later  # its answer may leave with the next one
+        self.later = headers.get("prefer") == LATER  # its answer may leave with the next one
         self.body = b""
         self.parameters: dict[str, str] = {}  # what the path says for the names of its route
         self.connection: Connection
@@ -69,135 +72,145 @@ class Request:
 
 
 class RequestReader:
-    """What one client has sent, and the requests in it."""
+    """What one client has sent, and the requests in it. The parser calls the methods ``on_...``."""
 
-    __slots__ = ("data", "length", "request")
+    __slots__ = ("data", "error", "fields", "head", "parser", "ready", "request", "url")
 
     def __init__(self) -> None:
-        self.data = b""  # received and not read; the server stops receiving when it is long
+        self.parser = HttpRequestParser(self)
+        self.data = b""  # received and not parsed; the server stops receiving when it is long
+        self.ready: deque[Request] = deque()  # parsed and not answered
+        self.error: HTTPError | None = None  # why what follows these cannot be read
+        self.url: bytes | None = None  # of the request that has begun
+        self.fields: dict[str, str] = {}  # its headers
+        self.head = 0  # bytes of it, before its head has ended
         self.request: Request | None = None  # of which the body is still to come
-        self.length: int | None = 0  # of that body; None: it comes in chunks
 
     @property
     def begun(self) -> bool:
         """Has a part of a request come?"""
-        return self.request is not None or bool(self.data)
+        return self.url is not None or bool(self.data or self.ready)
 
     def awaits_go_ahead(self) -> bool:
-        """Does the client wait for a word before it sends the body?"""
-        request = self.request
-        expects = "" if request is None or self.data else request.headers.get("expect", "")
+        """Does the client wait for a word before it sends the body of the last request?"""
+        assert self.request is not None
+        expects = "" if self.request.body else self.request.headers.get("expect", "")
         return expects.lower() == "100-continue"
 
-    def next(self) -> Request | None:
-        """The next request, if all of it has come."""
-        data = self.data
-        if self.request is None:
-            end = data.find(b"\r\n\r\n")
-            if end < 0 and data.startswith(b"\r\n"):
-                self.data = data[2:]  # some clients end a body with an empty line
-                return self.next() if self.data else None
-            if end > LONGEST_HEAD or (end < 0 and len(data) > LONGEST_HEAD):
-                raise HTTPError(431, "The header section of this request is too long.")
-            if end < 0:
-                return None
-            self.request, self.length = parsed(data[:end].decode("latin-1"))
-            data = self.data = data[end + 4 :]
-        request, length = self.request, self.length
-        if length is None:
-            body = unchunked(data)
-            if body is None:
-                if len(data) > 2 * MOST_BODY:
-                    raise too_long()
-                return None
-            request.body, length = body
-        elif len(data) < length:
-            return None
-        else:
-            request.body = data[:length]
-        self.data = data[length:]
-        self.request = None
-        return request
+    def has_request(self) -> bool:
+        """Is one ``ready``? An error comes after those that were sent before it."""
+        while not self.ready:
+            if self.error is not None:
+                raise self.error
+            if not self.data:
+                return False
+            piece, self.data = self.data[:PIECE], self.data[PIECE:]
+            self.parse(piece)
+        return True
+
+    def parse(self, piece: bytes) -> None:
+        try:
+            self.parser.feed_data(piece)
+        except HttpParserUpgrade as error:
+            self.parse_without_upgrade(piece[error.args[0] :])
+        except HttpParserError as error:
+            ours, version = error.__context__, self.parser.get_http_version()
+            if isinstance(ours, HTTPError):
+                self.error = ours
+            elif version in ("0.0", "1.0", "1.1"):  # 0.0: it has said none
+                self.error = HTTPError(400, f"The request is not valid HTTP: {error}.")
+            else:
+                self.error = other_version()
+        if self.url is not None and self.request is None:
+            self.head += len(piece)
+            if self.head > LONGEST_HEAD:
+                self.error = HTTPError(431, "The header section of this request is too long.")
+
+    def parse_without_upgrade(self, rest: bytes) -> None:
+        """A client may offer another protocol, which we decline. But llhttp takes what follows to
+        be in that protocol, so it must read the same request again without the offer."""
+        assert self.url is not None
+        lines = [f"{self.parser.get_method().decode()} {self.url.decode()} HTTP/1.1"]
+        lines += [f"{name}: {said}" for name, said in self.fields.items() if name != "upgrade"]
+        self.data = "\r\n".join([*lines, "", ""]).encode("latin-1") + rest + self.data
+        self.url, self.fields, self.parser = None, {}, HttpRequestParser(self)
+
+    # -- what the parser calls ---------------------------------------------------------
+
+    def on_url(self, part: bytes) -> None:
+        self.url = part if self.url is None else self.url + part
+
+    def on_header(self, raw: bytes, value: bytes) -> None:
+        if self.request is not None:
+            return  # a trailer, which nobody reads
+        name, said = header(raw, value)
+        if name in self.fields:
+            if name == "host":
+                raise HTTPError(400, "The header 'host' occurs twice: send it once.")
+            said = f"{self.fields[name]}, {said}"
+        self.fields[name] = said
+
+    def on_headers_complete(self) -> None:
+        parser, fields = self.parser, self.fields
+        safe, newest = parser.should_keep_alive(), True
+        if not safe or "connection" in fields:  # else it is HTTP/1.1, which alone need not say so
+            version = parser.get_http_version()
+            if version not in ("1.0", "1.1"):
+                raise other_version()
+            newest = version == "1.1"
+        if newest and "host" not in fields:
+            raise HTTPError(400, "The header 'Host' is missing.")
+        if "transfer-encoding" in fields:
+            if not newest:
+                raise HTTPError(400, "HTTP/1.0 has no chunks.")
+            if fields["transfer-encoding"].lower() != "chunked":
+                raise HTTPError(400, "The only transfer coding is 'chunked'.")
+        elif "content-length" in fields and int(fields["content-length"]) > MOST_BODY:
+            raise too_long()
+        method = parser.get_method().decode()
+        if method == "CONNECT":
+            raise HTTPError(400, "This agent is no proxy.")
+        assert self.url is not None
+        path, query = path_and_query(self.url)
+        self.request = Request(method, path, query, fields, safe and newest)
+
+    def on_body(self, part: bytes) -> None:
+        assert self.request is not None
+        self.request.body += part
+        if len(self.request.body) > MOST_BODY:
+            raise too_long()
+
+    def on_message_complete(self) -> None:
+        request, self.request = self.request, None
+        if "upgrade" in self.fields and self.parser.should_upgrade():
+            return
+        assert request is not None
+        self.ready.append(request)
+        self.url, self.fields, self.head = None, {}, 0
 
 
 def too_long() -> HTTPError:
     return HTTPError(413, f"The body of this request is too long: use {limits.BODY}.")
 
 
-class Headers(NamedTuple):
-    fields: Mapping[str, str]
-    """By name, in small letters."""
-
-    last: bool
-    """The client wants no further answer on this connection."""
-
-    length: int | None
-    """Of the body; None: it comes in chunks."""
-
-    later: bool
-    """The client does not wait for the answer."""
+def other_version() -> HTTPError:
+    return HTTPError(505, "Use HTTP/1.1.")
 
 
 @lru_cache(maxsize=256)
-def parsed_headers(text: str) -> Headers:
-    """A program repeats the same headers."""
-    lines = text.split("\r\n") if text else []
-    ends = max(0, len(lines) - 1)
-    if text.count("\n") != ends or text.count("\r") != ends or "\0" in text:
-        raise HTTPError(400, "A header line does not end in CRLF.")
-    fields: dict[str, str] = {}
-    for line in lines:
-        name, colon, value = line.partition(":")
-        if not colon or not NAME(name):
-            raise HTTPError(400, "A header line has no name and value.")
-        name, value = name.lower(), value.strip(" \t")
-        if name in fields:
-            if name in ("content-length", "host", "transfer-encoding"):
-                raise HTTPError(400, f"The header '{name}' occurs twice: send it once.")
-            value = f"{fields[name]}, {value}"
-        fields[name] = value
-    last = "close" in fields.get("connection", "").lower()
-    return Headers(fields, last, body_length(fields), fields.get("prefer") == LATER)
+def header(name: bytes, value: bytes) -> tuple[str, str]:
+    """Programs repeat the same headers."""
+    return name.decode("latin-1").lower(), value.decode("latin-1").rstrip(" \t")
 
 
-def body_length(fields: Mapping[str, str]) -> int | None:
-    coding, length = fields.get("transfer-encoding"), fields.get("content-length")
-    if coding is not None:
-        if coding.lower() != "chunked" or length is not None:
-            raise HTTPError(
-                400, "Both Content-Length and Transfer-Encoding are given: send one of them."
-            )
-        return None
-    if length is None:
-        return 0
-    if not (length.isascii() and length.isdecimal()):
-        raise HTTPError(400, "Content-Length is not a number.")
-    if int(length[:20]) > MOST_BODY:
-        raise too_long()
-    return int(length)
-
-
-def parsed(text: str) -> tuple[Request, int | None]:
-    """The head of a request, and the length of its body (None: it comes in chunks)."""
-    line, _, rest = text.partition("\r\n")
-    if "\r" in line or "\n" in line or "\0" in line:
-        raise HTTPError(400, "A header line does not end in CRLF.")
-    first = line.split(" ")
-    if len(first) != 3 or not NAME(first[0]) or not first[2].startswith("HTTP/"):
-        raise HTTPError(400, "The request line is not HTTP.")
-    method, target, version = first
-    if version not in ("HTTP/1.1", "HTTP/1.0"):
-        raise HTTPError(505, "Use HTTP/1.1.")
-    headers = parsed_headers(rest)
-    newest = version == "HTTP/1.1"
-    if newest and "host" not in headers.fields:
-        raise HTTPError(400, "The header 'Host' is missing.")
-    if headers.length is None and not newest:
-        raise HTTPError(400, "HTTP/1.0 has no chunks.")
+@lru_cache(maxsize=256)
+def path_and_query(url: bytes) -> tuple[tuple[str, ...], str]:
+    """The parts of the path, decoded, and the query as it is."""
+    target = url.decode("ascii")
     if target.startswith("http://"):
         target = "/" + target[7:].partition("/")[2]
     path, _, query = target.partition("?")
-    if not path.startswith("/") or not target.isascii():
+    if not path.startswith("/"):
         raise HTTPError(400, "The path is not valid.")
     parts = path[1:].split("/")
     if "%" in path:
@@ -205,31 +218,4 @@ def parsed(text: str) -> tuple[Request, int | None]:
             parts = [unquote(part, errors="strict") for part in parts]
         except UnicodeDecodeError:
             raise HTTPError(400, "The path is not in UTF-8.") from None
-    safe = newest and not headers.last
-    return Request(method, parts, query, headers.fields, safe, headers.later), headers.length
-
-
-def unchunked(data: bytes) -> tuple[bytes, int] | None:
-    """A body that came in chunks, and how many bytes that took; None: there is more to come."""
-    body, place = bytearray(), 0
-    while True:
-        end = data.find(b"\r\n", place, place + 100)
-        if end < 0:
-            if len(data) - place > 100:
-                raise HTTPError(400, "A chunk has no valid length.")
-            return None
-        size = data[place:end].partition(b";")[0].strip()
-        if not re.fullmatch(rb"[0-9A-Fa-f]{1,8}", size):
-            raise HTTPError(400, "A chunk has no valid length.")
-        length, place = int(size, 16), end + 2
-        if len(body) + length > MOST_BODY:
-            raise too_long()
-        if length == 0:  # trailers, which nobody reads, and an empty line
-            over = place if data.startswith(b"\r\n", place) else data.find(b"\r\n\r\n", place) + 2
-            return (bytes(body), over + 2) if over >= place and len(data) >= over + 2 else None
-        if len(data) < place + length + 2:
-            return None
-        if data[place + length : place + length + 2] != b"\r\n":
-            raise HTTPError(400, "A chunk is longer than it says.")
-        body += data[place : place + length]
-        place += length + 2
+    return tuple(parts), query

@@ -135,7 +135,7 @@ class Connection(asyncio.BufferedProtocol):
     def take_place(self) -> bool:
         """Is there one by now?"""
         places = self.server.places
-        if self.spare and places.count < places.most:
+        if places.count < places.most:
             self.server.spare.leave(self)
             places.enter(self)
             self.spare = False
@@ -194,23 +194,24 @@ class Connection(asyncio.BufferedProtocol):
     def read(self) -> None:
         """Answer the requests that have come, as far as they can be answered at once."""
         reader = self.reader
-        while reader.data and self.task is None and not self.closed and not self.refused:
+        while self.task is None and not self.closed and not self.refused:
             if len(self.unsent) > MOST_UNSENT:
                 self.flush()
             if not self.writable.is_set():
                 return
-            if not self.server.has_time(self):
-                break
             try:
-                request = reader.next()
+                if not reader.has_request():
+                    if reader.request is not None and reader.awaits_go_ahead():
+                        self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                    break
             except HTTPError as error:
                 self.refuse(error)
                 return
-            if request is None:
-                if reader.awaits_go_ahead():
-                    self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            if not self.server.has_time(self):
                 break
+            request = reader.ready.popleft()
             self.unread = None
+            self.refused = not request.safe
             request.connection = self
             self.serve(request)
         if self.awaited or len(self.unsent) > MOST_UNSENT:
@@ -229,7 +230,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self.site.admit(request)
             route = self.site.find(request)
-            if not self.take_place():
+            if self.spare and not self.take_place():
                 if not route.always:
                     self.turn_away()
                     return
@@ -314,9 +315,8 @@ class Connection(asyncio.BufferedProtocol):
         """What cannot be read ends the connection, a moment later: were it cut off while the
         client still sends, the client would never see why."""
         self.refused = True
-        self.reader.data = b""
         error.headers = {**error.headers, "Connection": "close"}
-        self.reply(Request("GET", [], "", {}), self.site.refusal(error))
+        self.reply(Request("GET", (), "", {}), self.site.refusal(error))
         self.flush()
         self.transport.write_eof()
         self.loop.call_later(LINGER, self.transport.close)
