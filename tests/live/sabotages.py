@@ -37,7 +37,7 @@ from meshlock.live.interfaces.registry import Registry
 from meshlock.live.links.frames import Carry
 from meshlock.live.links.mesh import Mesh
 from meshlock.live.links.session import LinkSession
-from meshlock.live.pools import adapter, members, urgency
+from meshlock.live.pools import adapter, members, waiting
 from meshlock.live.pools.adapter import Adapter, Measures
 from meshlock.live.pools.birth import Expected
 from meshlock.live.pools.change_requests import ChangeRequests
@@ -158,7 +158,7 @@ def meet_all(self: Measures, met: bool) -> None:
     self.met += 1
 
 
-def rerank_in_words(self: LocalPool, waiter: Any) -> bool:
+def rerank_in_words(self: Adapter, waiter: Any) -> bool:
     honest_rerank(self, waiter)
     return True
 
@@ -206,7 +206,7 @@ def open_without_lock(self: Promises) -> None:
 
 honest_close = LocalPool.close
 honest_submit = Adapter.submit
-honest_rerank = LocalPool.rerank
+honest_rerank = Adapter.rerank
 honest_urgency = steps.urgency
 honest_receive = Adapter.receive
 honest_until = Members.until
@@ -515,7 +515,7 @@ ADAPTERS = [
     Sabotage(
         "never-rises",
         "a request does not become more urgent as its deadline comes closer",
-        [(urgency.Rises, "wake", lambda self: None)],
+        [(waiting.Rises, "wake", lambda self: None)],
         "live/pools/test_deadlines.py::test_a_request_rises_as_its_deadline_comes_closer",
     ),
     Sabotage(
@@ -533,7 +533,7 @@ ADAPTERS = [
     Sabotage(
         "says-it-was-changed",
         "a change that the algorithm cannot make counts as made",
-        [(LocalPool, "rerank", rerank_in_words)],
+        [(Adapter, "rerank", rerank_in_words)],
         "live/pools/test_deadlines.py::test_a_change_that_the_algorithm_cannot_make_is_refused_in_a_sentence",
     ),
     Sabotage(

@@ -12,7 +12,6 @@ call, and what is rare, is in :mod:`.pool`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import attrgetter
 from random import randrange
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -38,10 +37,10 @@ from meshlock.live.links.mesh import DRIFT, Mesh
 from meshlock.live.links.session import serial
 from meshlock.live.machine import clock, limits
 from meshlock.live.pools.fields import FIELDS, SEAL, row
-from meshlock.live.pools.grants import Grant, Waiter
+from meshlock.live.pools.grants import Grant
 from meshlock.live.pools.members import Members
 from meshlock.live.pools.pool_configuration import PoolConfiguration
-from meshlock.live.pools.urgency import time_left
+from meshlock.live.pools.waiting import Rises, Waiter
 
 if TYPE_CHECKING:
     from meshlock.live.pools.peers import Peers
@@ -107,20 +106,13 @@ class Shape:
             fields.append(FIELDS.get(f"{algorithm} {name}", FIELDS[name]))
         self.decode: Callable[[bytes], tuple[Any, ...]]
         self.decode = msgspec.msgpack.Decoder(row(*([SEAL] if sealed else []), *fields)).decode
-        self.names = kind.fields
-        self.values = attrgetter(*kind.fields) if len(kind.fields) > 1 else self.few
-
-    def few(self, message: Message) -> tuple[Any, ...]:
-        return tuple([getattr(message, name) for name in self.names])
+        self.contents = kind.contents  # the kind, twice, and the fields
 
     def pack(self, message: Message) -> bytes:
         if not isinstance(message, Inner):
-            return encode(self.values(message))
-        seal = (
-            *(message.epoch, message.boot, message.state, message.left, message.returned),
-            *(message.lent, message.proofs),
-        )
-        return encode((seal, *self.values(message.message)))
+            return encode(self.contents(message)[2:])
+        seal = (*message.seal()[:-1], message.proofs)
+        return encode((seal, *self.contents(message.message)[2:]))
 
     def message(self, receiver: int, payload: bytes) -> Message:
         try:
@@ -172,6 +164,7 @@ class Adapter:
         self.many_clients = True
         self.serving: Waiter | None = None  # of an algorithm that takes one client at a time
         self.queue = ClientQueue()  # those behind it
+        self.rises = Rises(mesh.failures, self.rerank)
         self.returning: list[int] = []  # granted to nobody
         self.again: list[Waiter] = []  # granted too late to be told
         self.released: list[int] = []  # by clients, and not yet by the algorithm
@@ -222,15 +215,27 @@ class Adapter:
         """Now: its deadline comes closer."""
         if waiter.deadline is None:
             return waiter.priority * self.step
-        return urgency(waiter.priority, time_left(waiter.deadline), self.step)
+        return urgency(waiter.priority, waiter.left(), self.step)
+
+    def rerank(self, waiter: Waiter) -> bool:
+        """A request that waits counts for what it is now; False if the algorithm cannot do that."""
+        counts, number = self.urgency(waiter), waiter.number
+        before, waiter.urgency = waiter.urgency, counts
+        if counts == before or self.queue.change(number, counts):
+            return True
+        if not self.many_clients or not self.before().change_priority(number, waiter.want, counts):
+            waiter.urgency = before
+            return False
+        self.carry_out("priority", {"client": number, **self.recorded(waiter)})
+        self.mesh.flush()
+        return True
 
     def recorded(self, waiter: Waiter) -> dict[str, Any]:
         """In a trace; ``urgency``: what it counts for, in steps of priority."""
         if waiter.deadline is None:
             return {"priority": waiter.priority}
-        left = round(waiter.deadline - clock.seconds(), 3)
         counts = waiter.urgency / self.step
-        return {"priority": waiter.priority, "deadline": left, "urgency": counts}
+        return {"priority": waiter.priority, "deadline": waiter.left(), "urgency": counts}
 
     def fail(self, waiter: Waiter, error: Exception) -> None:
         waiter.failure = error

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
@@ -45,11 +45,11 @@ MAY_STILL = " It may still change: look at its status."
 class ChangeRequest(msgspec.Struct, array_like=True, frozen=True):
     """A node to add, or to remove, or so many permits, or permits of these names."""
 
-    question: Count
-    epoch: EpochCount
-    add: Word
-    remove: Word
-    permits: Share
+    question: Count = 0
+    epoch: EpochCount = 0
+    add: Word = ""
+    remove: Word = ""
+    permits: Share = 0
     names: Annotated[tuple[Name, ...], msgspec.Meta(max_length=MOST_NAMED)] = ()
 
 
@@ -87,7 +87,7 @@ class ChangeRequests:
         self.refuse_names(permits, names, self.adapter.members.slot_names())
         refuse_permits(self.pool.name, self.adapter.algorithm, permits)
         async with self.within(timeout):
-            await self.have_permits(permits, names)
+            await self.have(ChangeRequest(permits=permits, names=names))
         return permits
 
     def refuse_names(self, permits: int, names: tuple[str, ...], known: tuple[str, ...]) -> None:
@@ -118,7 +118,17 @@ class ChangeRequests:
             raise Refused("Members change one at a time: give one to add or one to remove.")
         name = limits.name(add if remove is None else remove, "node")
         async with self.within(timeout):
-            return await self.have_member(name, add is not None)
+            members = self.members()
+            if add is not None and not members.reaches(name):
+                raise Refused(f"{name} is not on the link map: start it, then add it.")
+            if remove is not None and members.member.members == (self.adapter.meet(name),):
+                raise Refused(
+                    f"Cannot remove {name}: it is the last member of {self.pool.name}. Add another "
+                    "one first."
+                )
+            await self.have(ChangeRequest(add=add or "", remove=remove or ""))
+            members.map_changed()
+            return members.names()
 
     @contextlib.asynccontextmanager
     async def within(self, timeout: float | None) -> AsyncIterator[None]:
@@ -140,37 +150,23 @@ class ChangeRequests:
         assert self.adapter.members is not None
         return self.adapter.members
 
-    async def have_member(self, name: str, added: bool) -> list[str]:
-        """Have the members change; done when an epoch goes by the new ones."""
-        members, pool = self.members(), self.pool
-        if added and not members.reaches(name):
-            raise Refused(f"{name} is not on the link map: start it, then add it.")
-        number = self.adapter.meet(name)
-        if not added and members.member.members == (number,):
-            raise Refused(
-                f"Cannot remove {name}: it is the last member of {pool.name}. Add another "
-                "one first."
-            )
-        change = Change(add=number) if added else Change(remove=number)
-        await self.have(change, **{"add" if added else "remove": name})
-        members.map_changed()
-        return members.names()
-
-    async def have_permits(self, permits: int, names: tuple[str, ...]) -> None:
-        """There are to be this many, or those of these names."""
-        change = Change(names=names) if names else Change(permits=permits)
-        await self.have(change, permits=permits, names=names)
-
-    async def have(self, change: Change, **wanted: Any) -> None:
+    async def have(self, request: ChangeRequest) -> None:
         """Make this change, or have a member make it; done when we know of it, too."""
-        members = self.members()
+        members, change = self.members(), self.change(request)
         if members.member.is_member():
             await self.make(members, change)
             return
         self.may_still = True
-        await self.ask(**wanted)
+        await self.ask(request)
         while not change.is_made(members.member.config):
             await asyncio.sleep(members.mesh.heartbeat)
+
+    def change(self, request: ChangeRequest) -> Change:
+        if request.add:
+            return Change(add=self.adapter.meet(request.add))
+        if request.remove:
+            return Change(remove=self.adapter.meet(request.remove))
+        return Change(names=request.names) if request.names else Change(permits=request.permits)
 
     async def make(self, members: Members, change: Change) -> None:
         """Have an epoch make this change; done when one goes by it, and has its token: a ledger
@@ -199,9 +195,7 @@ class ChangeRequests:
 
     # -- asking ----------------------------------------------------------------------------
 
-    async def ask(
-        self, add: str = "", remove: str = "", permits: int = 0, names: tuple[str, ...] = ()
-    ) -> None:
+    async def ask(self, request: ChangeRequest) -> None:
         """Have a member make this change; raises what it says against it."""
         turn = 0
         while True:
@@ -211,7 +205,6 @@ class ChangeRequests:
                     f"No member of {self.pool.name} is reachable, and only members can change "
                     "a pool: start the members, or mend their links."
                 )
-            request = ChangeRequest(0, 0, add, remove, permits, names)
             answer = await self.answered(members[turn % len(members)], request)
             if answer is not None and not answer.elsewhere:
                 if answer.why:

@@ -14,7 +14,6 @@ from meshlock.live.machine import clock
 LATEST = 31_536_000.0  # seconds from now: no deadline is later than in a year
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Coroutine, Generator
     from types import TracebackType
     from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -247,47 +246,6 @@ def described(grant: Grant | BlockingGrant) -> str:
     return f"<Grant of {grant.want} in {grant.pool}, fence {grant.fence}, {state}>"
 
 
-class Waiter:
-    """One request, from the moment it is made until its permits are back."""
-
-    __slots__ = (
-        *("abandoned", "asked", "deadline", "failure", "future", "grant", "label", "number"),
-        *("priority", "since", "urgency", "want"),
-    )
-
-    def __init__(
-        self,
-        number: int,
-        want: int,
-        priority: int,
-        asked: float,
-        label: str,
-        deadline: float | None = None,
-    ) -> None:
-        self.number = number
-        self.want = want
-        self.priority = priority
-        self.deadline = deadline  # by clock.seconds
-        self.urgency = 0  # both as one number, as the algorithm was told last
-        self.asked = asked
-        self.label = label
-        self.since = 0.0  # when it was granted, by the same clock
-        self.grant: Grant | None = None
-        self.future: asyncio.Future[Grant] | None = None
-        self.failure: Exception | None = None  # why it could not even be handed in
-        self.abandoned = False  # nobody waits any more: what comes goes straight back
-
-    def shown(self, now: float) -> dict[str, Any]:
-        """As plain values; ``seconds``: since it was made."""
-        return {
-            "want": self.want,
-            "priority": self.priority,
-            "label": self.label,
-            "seconds": round(now - self.asked, 3),
-            "client": self.number,
-        }
-
-
 class Acquire:
     """What :meth:`Pool.acquire` returns: await it for a grant, or use it with ``async with``.
 
@@ -315,7 +273,7 @@ class Acquire:
         self.timeout = timeout
         self.label = label
         self.grant: Grant | None = None
-        self.waiter: Waiter | None = None  # of a pool on this node, while it waits
+        self.waiter: Any = None  # of a pool on this node, while it waits
         self.over = False  # of a client of the agent: it waits no more
         self._awaited = True  # or nobody has to
 

@@ -249,7 +249,7 @@ class Participation:
     def stop(self) -> None:
         """Nothing more is done or written, whatever state we are in."""
         adapter, pool = self.adapter, self.pool
-        pool.rises.close()
+        adapter.rises.close()
         pool.token_watch.close()
         if adapter.members is not None:
             adapter.members.close()

@@ -15,11 +15,11 @@ from typing import Any
 from meshlock.algorithms.steps import urgency
 from meshlock.errors import NodeClosed, NoSuchPool, NotInTime, Refused
 from meshlock.live.links.mesh import Mesh
-from meshlock.live.machine import clock, labels, limits
+from meshlock.live.machine import labels, limits
 from meshlock.live.pools.adapter import Adapter
 from meshlock.live.pools.birth import Birth
 from meshlock.live.pools.change_requests import ChangeRequests
-from meshlock.live.pools.grants import Acquire, Grant, Source, Waiter
+from meshlock.live.pools.grants import Acquire, Grant, Source
 from meshlock.live.pools.holder_query import PATIENCE, WITHIN, HolderQuery, Seen
 from meshlock.live.pools.participation import Participation
 from meshlock.live.pools.peers import Peers
@@ -27,8 +27,8 @@ from meshlock.live.pools.picture import ahead, picture
 from meshlock.live.pools.promises import Promises
 from meshlock.live.pools.recording import Recording
 from meshlock.live.pools.status import Picture
-from meshlock.live.pools.urgency import Rises
 from meshlock.live.pools.views import View, Views
+from meshlock.live.pools.waiting import Waiter
 
 MOST_WAITING = 100_000
 MOST_LISTED = 1000  # of those that wait, the first, in a status; all are counted
@@ -120,7 +120,6 @@ class LocalPool(Source):
         self.token_watch = TokenWatch(self.adapter)
         self.holder_query = HolderQuery(self)
         self.change_requests = ChangeRequests(self)
-        self.rises = Rises(self)
         self.pictured: asyncio.Future[dict[str, View]]
         self.pictured_at = -PICTURED_FOR
         self.closed = False
@@ -176,7 +175,7 @@ class LocalPool(Source):
                     return grant
                 if timeout is None:
                     if waiter.deadline is not None:
-                        self.rises.add(waiter)
+                        adapter.rises.add(waiter)
                     return await self.granted(waiter)
             async with asyncio.timeout(timeout):
                 if waiter is None:
@@ -184,7 +183,7 @@ class LocalPool(Source):
                     self.refuse_impossible(request.want, request.priority)  # now that it is known
                     waiter = request.waiter = self.new_waiter(request, label)
                     adapter.ask(waiter)
-                self.rises.add(waiter)
+                adapter.rises.add(waiter)
                 return await self.granted(waiter)
         except BaseException as error:
             if waiter is not None:
@@ -303,7 +302,7 @@ class LocalPool(Source):
         found = await self.picture()
         if found["free"] is None:
             return f"{waited}: {SILENT}."
-        others = ahead(found, waiter.priority, seconds_left(waiter), monotonic() - waiter.asked)
+        others = ahead(found, waiter.priority, waiter.left(), monotonic() - waiter.asked)
         return f"{waited}: {found['free']} free, {want} wanted{others}."
 
     async def picture(self) -> Picture:
@@ -355,7 +354,7 @@ class LocalPool(Source):
         """There may be other permits than before: who waits for more than that waits in vain."""
         why, k = self.disagreement, self.permits or 0
         for waiter in list(self.adapter.clients.values()):
-            if (why or waiter.want > k) and waiter.grant is None and not waiter.abandoned:
+            if (why or waiter.want > k) and waiter.waits():
                 self.adapter.fail(waiter, Refused(why or self.too_many(waiter.want)))
 
     async def perform(self, what: str, **asked: Any) -> Any:
@@ -375,7 +374,7 @@ class LocalPool(Source):
                 "try again later."
             )
         want, priority = int(request.want), int(request.priority)  # of whatever class they were
-        return self.adapter.numbered(Waiter(0, want, priority, monotonic(), label, request.due))
+        return self.adapter.numbered(Waiter(want, priority, monotonic(), label, request.due))
 
     def change_priority(self, request: Acquire, priority: int) -> None:
         self.change_now(request, priority, None)
@@ -385,40 +384,24 @@ class LocalPool(Source):
 
     def change_now(self, request: Acquire, priority: int | None, deadline: float | None) -> bool:
         """Its priority, its deadline, or both; False if it does not wait any more."""
-        waiter, due = request.waiter, request.due if deadline is None else deadline
+        adapter, waiter = self.adapter, request.waiter
+        due = request.due if deadline is None else deadline
         priority = request.priority if priority is None else limits.PRIORITY.whole(priority)
         if waiter is not None:
-            if waiter.grant is not None or waiter.abandoned:
+            if not waiter.waits():
                 return False
             before = waiter.priority, waiter.deadline
             waiter.priority, waiter.deadline = priority, due
-            if not self.rerank(waiter):
+            if not adapter.rerank(waiter):
                 waiter.priority, waiter.deadline = before
-                algorithm = self.adapter.algorithm
+                name = adapter.algorithm.name if adapter.algorithm else "its algorithm"
                 raise Refused(
-                    f"The request keeps priority {before[0]}: "
-                    f"{algorithm.name if algorithm else 'its algorithm'} cannot change a request "
-                    "that it has sent. Withdraw it and request again."
+                    f"The request keeps priority {before[0]}: {name} cannot change a request that "
+                    "it has sent. Withdraw it and request again."
                 )
             if due != before[1]:
-                self.rises.add(waiter)
+                adapter.rises.add(waiter)
         request.set_urgency(priority, due)
-        return True
-
-    def rerank(self, waiter: Waiter) -> bool:
-        """A request that waits counts for what it is now; False if the algorithm cannot do that."""
-        adapter = self.adapter
-        counts, number = adapter.urgency(waiter), waiter.number
-        before, waiter.urgency = waiter.urgency, counts
-        if counts == before or adapter.queue.change(number, counts):
-            return True
-        if not adapter.many_clients or not adapter.before().change_priority(
-            number, waiter.want, counts
-        ):
-            waiter.urgency = before
-            return False
-        adapter.carry_out("priority", {"client": number, **adapter.recorded(waiter)})
-        self.mesh.flush()
         return True
 
     def ask_anew(self) -> None:
@@ -440,7 +423,7 @@ class LocalPool(Source):
         adapter.release_pending()
         recovery = adapter.members.describe() if adapter.members is not None else {}
         clients = adapter.clients.values()
-        waiting = [one for one in clients if one.grant is None and not one.abandoned]
+        waiting = [one for one in clients if one.waits()]
         held = [(one, one.grant) for one in adapter.clients.values() if one.grant is not None]
         now = monotonic()
         return {
@@ -458,9 +441,7 @@ class LocalPool(Source):
                 | {"slots": grant.slots, "seconds": round(now - held.since, 3)}
                 for held, grant in held
             ],
-            "waiting": [
-                one.shown(now) | {"deadline": seconds_left(one)} for one in waiting[:MOST_LISTED]
-            ],
+            "waiting": [one.shown(now) | {"deadline": one.left()} for one in waiting[:MOST_LISTED]],
             "queued": len(waiting),
             "entries": adapter.measures.entries,
             "deadlines_met": adapter.measures.met,
@@ -505,8 +486,3 @@ class LocalPool(Source):
     def expire(self, number: int) -> None:
         if number in self.adapter.clients:
             self.adapter.release(number)
-
-
-def seconds_left(waiter: Waiter) -> float | None:
-    """Until its deadline, below 0 if it has passed; None without one."""
-    return None if waiter.deadline is None else round(waiter.deadline - clock.seconds(), 3)
