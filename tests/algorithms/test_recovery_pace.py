@@ -245,6 +245,23 @@ def test_who_was_cut_off_comes_back(inside: str) -> None:
     assert machines.clients() == [(0, 7), (1, 7)]
 
 
+@several
+def test_who_is_back_while_an_epoch_is_proposed_is_asked_for_its_report(inside: str) -> None:
+    """The proposal waits for it, but for less than the time after which it is repeated."""
+    machines = born(inside, permits=2)
+    hold(machines, 0, 2)
+    machines.cut(2)
+    machines.held_back = {"PROMISE"}
+    while machines.nodes[0].member.proposal is None:
+        machines.run(POLL)
+    machines.held_back = set()
+    machines.heal()
+    machines.deliver_kept()
+    machines.run(2 * LEASE)
+    assert machines.lost == [] and machines.free() == 0
+    assert {epoch.counter for epoch in machines.epochs()} == {2}
+
+
 @inside
 def test_a_paused_member_listens_before_it_proposes(inside: str) -> None:
     machines = born(inside)

@@ -277,6 +277,11 @@ def renew_by_the_clock(self: timers.Timers) -> None:
     self.renewed_at = renewed_at
 
 
+def ask_only_now_and_then(self: CatchingUp, node: int) -> None:
+    if self.member.promised == self.member.adopted:
+        honest_tell_epoch(self, node)
+
+
 def replace_nobody(self: Autopilot, gone_since: dict[int, int], voters: list[int]) -> Change | None:
     return honest_change(self, {}, voters)
 
@@ -294,6 +299,7 @@ def wanted_at_once(
 honest_change = Autopilot.change
 honest_may_close = Proposal.may_close
 honest_observe = timers.Timers.observe
+honest_tell_epoch = CatchingUp.tell_epoch
 honest_receive_suggest = CatchingUp.receive_suggest
 honest_strike = TokenKeeper.strike
 
@@ -625,6 +631,14 @@ ADAPTERS = [
         "a node that adopts an epoch renews its leases when it would have anyway",
         [(timers.Timers, "observe", renew_by_the_clock)],
         "live/pools/test_pauses.py::test_a_pause_shorter_than_the_lease_costs_nothing",
+    ),
+    Sabotage(
+        "asks-now-and-then",
+        "a node that is back while an epoch is proposed is asked for its report when that is "
+        "repeated",
+        [(CatchingUp, "tell_epoch", ask_only_now_and_then)],
+        "algorithms/test_recovery_pace.py"
+        "::test_who_is_back_while_an_epoch_is_proposed_is_asked_for_its_report",
     ),
     Sabotage(
         "replaces-nobody",

@@ -268,12 +268,16 @@ class PoolMember:
 
     def collect(self) -> None:
         """Reports, of those that have not given theirs: they may have been quiet."""
-        proposal = self.proposal
-        if proposal is not None and not proposal.closed:
+        if self.proposal is not None and not self.proposal.closed:
             self.hear(self.me)
             for node in self.terms.nodes:
-                if node not in proposal.reports:
-                    self.send(Propose(node, proposal.epoch, self.config))
+                self.ask_for_report(node)
+
+    def ask_for_report(self, node: int) -> None:
+        """For our proposal, while it is open and does not have it."""
+        proposal = self.proposal
+        if proposal is not None and not proposal.closed and node not in proposal.reports:
+            self.send(Propose(node, proposal.epoch, self.config))
 
     def remind(self) -> None:
         """Of a proposal that is not through: nodes that hear nothing of it for a lease make
