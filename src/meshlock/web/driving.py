@@ -1,7 +1,7 @@
 """A small run that somebody drives from the page: who asks, what arrives, which link fails.
 
-It is the driven run that also plays scenarios; what the nodes do is written as a trace, and the
-page plays that trace like any other while it grows.
+Each action is played as a line of a scenario. What the nodes do is written as a trace, and the page
+plays that trace like any other while it grows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.registry import ALGORITHMS, find
 from meshlock.errors import Refused
 from meshlock.properties import sentences
-from meshlock.simulate.driven import DrivenRun
+from meshlock.simulate.player import Player
 from meshlock.simulate.scenario import Scenario
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.topology.specification import network
@@ -121,6 +121,35 @@ def whole(asked: dict[str, Any], name: str, default: int, least: int, most: int)
     return value
 
 
+LINES = {
+    "ask": "request {node} want {want} priority {priority}",
+    "leave": "leave {node}",
+    "release": "release {node} {permits}",
+    "raise": "raise {node} {priority}",
+    "behaviour": "behaviour {node} {behaviour}",
+    "cut": "link down {one}-{other}",
+    "join": "link up {one}-{other}",
+    "crash": "crash {node}",
+    "restart": "restart {node} {disk}",
+    "wait": "wait {time}",
+}
+"""Actions of the page as lines of a scenario."""
+
+MOST_DELIVERED = 300
+"""Messages that one click delivers: some algorithms never fall silent."""
+
+
+class PagePlayer(Player):
+    """What cannot be done is refused without the place in a script."""
+
+    def act(self, number: int, words: list[str]) -> None:
+        self.does(number, words)
+
+    def judge(self, expected: str, met: bool, seen: str) -> None:
+        what = "waits" if "waits" in seen else "holds permits"
+        raise Refused(f"No client {what} at node {expected.split()[1]}.")
+
+
 class PageRun:
     """One such run."""
 
@@ -135,7 +164,8 @@ class PageRun:
         self.trace = Growing()
         self.writer = TraceWriter(self.trace, True)
         scenario = Scenario("driven", settled.script(self.places))
-        self.run = DrivenRun(scenario, settled.algorithm, self.writer)
+        self.player = PagePlayer(scenario, settled.algorithm, self.writer)
+        self.run = self.player.run
         for node, (x, y) in enumerate(self.places):
             self.writer.moved(0.0, node, x, y)
         self.failure = ""
@@ -172,26 +202,17 @@ class PageRun:
         return action
 
     def act(self, verb: str, action: dict[str, Any]) -> None:
-        acts = {
-            "ask": self.ask,
-            "leave": self.leave,
-            "release": self.release,
-            "raise": self.change_priority,
-            "behaviour": self.behaviour,
-            "deliver": self.deliver,
-            "next": self.next,
-            "all": self.all,
-            "cut": self.cut,
-            "join": self.join,
-            "move": self.move,
-            "crash": self.crash,
-            "restart": self.restart,
-            "wait": self.wait,
-        }
-        if verb not in acts:
-            raise Refused(f"There is no step '{verb}': use one of {', '.join(acts)}.")
         try:
-            acts[verb](action)
+            if verb in LINES:
+                self.play(self.line(verb, action))
+            elif verb == "deliver":
+                self.arrives(self.place_of(action.get("id")))
+            elif verb in ("next", "all"):
+                self.deliver_next(1 if verb == "next" else MOST_DELIVERED)
+            elif verb == "move":
+                self.move(action)
+            else:
+                raise Refused(f"There is no step '{verb}'.")
         except Refused:
             raise
         except Exception as error:  # whatever a broken algorithm does, say it
@@ -206,115 +227,77 @@ class PageRun:
         for action in actions:
             self.perform(action)
 
-    def begins(self, line: str) -> None:
-        """What is about to be done, as a line of a schedule: a riddle has only some."""
+    def play(self, line: str) -> None:
+        """One line of a scenario."""
+        self.player.act(0, line.split())
 
-    def node(self, action: dict[str, Any], key: str = "node") -> int:
-        return whole(action, key, -1, 0, self.settled.nodes - 1)
+    def line(self, verb: str, action: dict[str, Any]) -> str:
+        """What the page asks for, as a line of a scenario; its numbers are within bounds."""
+        template, settled = LINES[verb], self.settled
+        last = settled.nodes - 1
+        bounds = {
+            **dict.fromkeys(("node", "one", "other"), (-1, 0, last)),
+            **dict.fromkeys(("want", "permits"), (1, 1, settled.permits)),
+            "priority": (0, 0, 1_000_000),
+            "time": (LEASE // 4, 1, 100 * LEASE),
+        }
+        values: dict[str, Any] = {
+            key: whole(action, key, *bound)
+            for key, bound in bounds.items()
+            if f"{{{key}}}" in template
+        }
+        self.refuse_unserved(verb, values)
+        if "one" in values:
+            values["one"], values["other"] = self.ends(values["one"], values["other"])
+            if verb == "join" and (values["one"], values["other"]) in self.run.links:
+                raise Refused(f"There is a link {values['one']}-{values['other']} already.")
+        values["behaviour"] = action.get("behaviour", "drawn")
+        values["disk"] = "without disk" if action.get("disk") is False else ""
+        return template.format(**values).strip()
 
-    def ask(self, action: dict[str, Any]) -> None:
-        node = self.node(action)
-        want = whole(action, "want", 1, 1, self.settled.permits)
-        priority = whole(action, "priority", 0, 0, 1_000_000)
+    def refuse_unserved(self, verb: str, values: dict[str, Any]) -> None:
         algorithm = self.settled.algorithm
-        if algorithm.problem != "h-of-k" and want != 1:
+        if verb == "ask" and algorithm.problem != "h-of-k" and values["want"] != 1:
             raise Refused(f"{algorithm.name} grants one permit at a time.")
-        self.begins(f"request {node} want {want} priority {priority}")
-        self.run.ask(node, want, priority)
-
-    def leave(self, action: dict[str, Any]) -> None:
-        node = self.node(action)
-        self.begins(f"leave {node}")
-        if not self.run.leave(node):
-            raise Refused(f"No client holds permits at node {node}.")
-
-    def release(self, action: dict[str, Any]) -> None:
-        """A part of what a client holds."""
-        node = self.node(action)
-        part = whole(action, "permits", 1, 1, self.settled.permits)
-        if not self.run.give_some(node, part):
-            raise Refused(f"No client holds permits at node {node}.")
-
-    def change_priority(self, action: dict[str, Any]) -> None:
-        node = self.node(action)
-        priority = whole(action, "priority", 0, 0, 1_000_000)
-        if not self.settled.algorithm.serves.priorities:
-            raise Refused(f"{self.settled.algorithm.name} has no priorities.")
-        if not self.run.rush(node, priority):
-            raise Refused(f"No client waits at node {node}.")
-
-    def behaviour(self, action: dict[str, Any]) -> None:
-        """Say what a node chooses where the algorithm leaves a choice, or leave it to the lot."""
-        node, behaviour = self.node(action), str(action.get("behaviour", "drawn"))
-        self.begins(f"behaviour {node} {behaviour}")
-        self.run.behave([node], behaviour)
-
-    def deliver(self, action: dict[str, Any]) -> None:
-        run, number = self.run, action.get("id")
-        for place, message in enumerate(run.on_the_way):
-            if message.serial == number:
-                if run.overtakes(place):
-                    raise Refused(
-                        f"Another message from {message.sender} to {message.receiver} is first, "
-                        "and links keep the order."
-                    )
-                self.arrives(place)
-                return
-        raise Refused("This message is no longer in flight.")
-
-    def next(self, _action: dict[str, Any]) -> None:
-        if not self.run.on_the_way:
-            raise Refused("No message is in flight.")
-        self.arrives(0)
-
-    def all(self, _action: dict[str, Any]) -> None:
-        if not self.run.on_the_way:
-            raise Refused("No message is in flight.")
-        for _ in range(300):  # some algorithms never fall silent
-            if not self.run.on_the_way:
-                return
-            self.arrives(0)
-
-    def arrives(self, place: int) -> None:
-        ways = [f"{one.sender}->{one.receiver}" for one in self.run.on_the_way[: place + 1]]
-        self.begins(f"deliver {ways[-1]} {ways.count(ways[-1])}")
-        self.run.deliver_at(place)
-
-    def crash(self, action: dict[str, Any]) -> None:
-        self.run.lives.crash(self.node(action))
-
-    def restart(self, action: dict[str, Any]) -> None:
-        self.run.lives.restart(self.node(action), action.get("disk") is not False, True)
-
-    def wait(self, action: dict[str, Any]) -> None:
-        self.run.lives.wait(float(whole(action, "time", LEASE // 4, 1, 100 * LEASE)))
+        if verb == "raise" and not algorithm.serves.priorities:
+            raise Refused(f"{algorithm.name} has no priorities.")
 
     def refuse_fixed_links(self) -> None:
         if not self.settled.changing:
             raise Refused(f"{self.settled.algorithm.name} is for fixed networks: use jiang.")
 
-    def ends(self, action: dict[str, Any]) -> tuple[int, int]:
+    def ends(self, one: int, other: int) -> tuple[int, int]:
         self.refuse_fixed_links()
-        one, other = self.node(action, "one"), self.node(action, "other")
         if one == other:
             raise Refused("A link has two different ends.")
         return min(one, other), max(one, other)
 
-    def cut(self, action: dict[str, Any]) -> None:
-        one, other = self.ends(action)
-        self.begins(f"link down {one}-{other}")
-        self.run.link_down(one, other)
+    def place_of(self, number: object) -> int:
+        """Where the message of this number is in the line."""
+        for place, message in enumerate(self.run.on_the_way):
+            if message.serial == number:
+                if self.run.overtakes(place):
+                    raise Refused(
+                        f"Another message from {message.sender} to {message.receiver} is first, "
+                        "and links keep the order."
+                    )
+                return place
+        raise Refused("This message is no longer in flight.")
 
-    def join(self, action: dict[str, Any]) -> None:
-        one, other = self.ends(action)
-        self.begins(f"link up {one}-{other}")
-        if (one, other) in self.run.links:
-            raise Refused(f"There is a link {one}-{other} already.")
-        self.run.link_up(one, other)
+    def deliver_next(self, most: int) -> None:
+        if not self.run.on_the_way:
+            raise Refused("No message is in flight.")
+        for _ in range(most):
+            if self.run.on_the_way:
+                self.arrives(0)
+
+    def arrives(self, place: int) -> None:
+        ways = [f"{one.sender}->{one.receiver}" for one in self.run.on_the_way[: place + 1]]
+        self.play(f"deliver {ways[-1]} {ways.count(ways[-1])}")
 
     def move(self, action: dict[str, Any]) -> None:
         """A node goes elsewhere; its links follow what its radio reaches."""
-        node = self.node(action)
+        node = whole(action, "node", -1, 0, self.settled.nodes - 1)
         x, y = action.get("x"), action.get("y")
         if not self.places:
             raise Refused("Nodes can be moved only in a network by radio range.")
@@ -324,16 +307,16 @@ class PageRun:
         self.writer.moved(self.run.now, node, *self.places[node])
         if not self.settled.changing:
             return
-        linked = {(min(a, b), max(a, b)) for a, b in self.run.links if node in (a, b)}
+        linked = {ends for ends in self.run.links if node in ends}
         reached = {
             (min(node, other), max(node, other))
             for other in range(self.settled.nodes)
             if other != node and within(self.places[node], self.places[other])
         }
-        for ends in sorted(reached - linked):
-            self.run.link_up(*ends)
-        for ends in sorted(linked - reached):
-            self.run.link_down(*ends)
+        for one, other in sorted(reached - linked):
+            self.run.link_up(one, other)
+        for one, other in sorted(linked - reached):
+            self.run.link_down(one, other)
 
     # -- for the page ---------------------------------------------------------------------------
 
@@ -403,11 +386,11 @@ def random_link(page: PageRun, stream: Random) -> dict[str, Any]:
     """A link fails that is not the only way, or one forms again."""
     run = page.run
     page.refuse_fixed_links()
-    up = {(min(a, b), max(a, b)) for a, b in run.links}
+    up = run.links
     graph = LiveGraph(page.settled.nodes, up)
     bridges = [link for link in up if graph.components > 1 or graph.bridge(*link)]
     changes = [("cut", link) for link in sorted(up) if link not in bridges]
-    lost = {(min(a, b), max(a, b)) for a, b in run.network.links()} - up
+    lost = set(run.network.links()) - up
     changes += [("join", link) for link in sorted(lost)]
     if not changes:
         raise Refused("Every link is the only way between two parts of the network.")

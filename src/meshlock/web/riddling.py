@@ -60,13 +60,14 @@ class RiddleRun(PageRun):
             raise Refused("A riddle has no random steps.")
         return action
 
-    def begins(self, line: str) -> None:
+    def play(self, line: str) -> None:
         if line.startswith("request") and self.left()[line] < 1:
             raise Refused(f"'{line}' is not in this riddle, or not so often.")
         if line.startswith("link") and self.changes_left()[:1] != [line]:
             order = ", ".join(self.riddle.changes) or "never"
             raise Refused(f"Links change in this order only: {order}.")
         self.schedule.append(line)
+        super().play(line)
 
     def left(self) -> Counter[str]:
         """Requests that may still be made, as actions."""
