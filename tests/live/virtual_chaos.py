@@ -426,8 +426,8 @@ class Program:
 
     def reads(self, grant: Grant) -> None:
         """What the agent answers; and it is used again, so that the agent knows that."""
-        body, pool = Body(grant.want), self.agent.node.pools["docks"]
-        said = self.agent.granted(self.request, body, self.session, pool, grant)
+        body = Body(grant.want)
+        said = self.agent.granted(self.request, body, self.session, grant)
         self.name = json.loads(said.body)["grant"]
         self.request.connection.unread = None
 
