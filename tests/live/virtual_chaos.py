@@ -130,7 +130,16 @@ class Chaos:
         self.agents[name] = Interface(node)
         programs = [None, Program(self.agents[name])]
         self.clients[name] = [asyncio.create_task(self.work(node, one)) for one in programs]
+        for task in self.clients[name]:
+            task.add_done_callback(self.ended)
         self.readiness.can_be_served(clock.seconds(), [name])
+
+    def ended(self, program: asyncio.Task[None]) -> None:
+        """A program that fails ends the run with its error."""
+        if not program.cancelled() and not self.wrong.done():
+            error = program.exception()
+            if error is not None:
+                self.wrong.set_exception(error)
 
     def loses(self, name: str) -> Node:
         """Its clients know it no more."""
@@ -401,10 +410,6 @@ class Chaos:
         await self.is_born()
         await self.faults.go_on(seconds)
         await self.end_well()
-        for tasks in self.clients.values():
-            for task in tasks:
-                if task.done():
-                    task.result()
 
 
 def mend(wire: Wire, port: int) -> None:

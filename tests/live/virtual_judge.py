@@ -86,8 +86,7 @@ class Judge:
         """The number of the request. One with a deadline is up to a step more urgent."""
         self.requests += 1
         if self.order is not None:
-            self.order.asks(clock.seconds(), self.requests, node, priority)
-            self.order.waiting[self.requests].highest += due
+            self.order.asks(clock.seconds(), self.requests, node, priority, due)
         return self.requests
 
     def changes(self, request: int, priority: int) -> None:
@@ -151,13 +150,9 @@ class Judge:
             return
         epoch, reach = fence >> FENCE_BITS, set(reached())
         self.order.goes_by(now, epoch)
-        if self.order.most:
-            passed = [priority for _, priority in self.order.enters(request, reach)]
-        else:
-            number = ((epoch, 0, 0), fence & MOST_GRANTS)
-            passed = [one.priority for one in self.order.granted(now, request, reach, number)]
-        for priority in passed:
-            self.blame("order", f"one with priority {priority} waits, and is overtaken again")
+        number = ((epoch, 0, 0), fence & MOST_GRANTS)
+        for one in self.order.granted(now, request, reach, number):
+            self.blame("order", f"one with priority {one.priority} waits, and is overtaken again")
 
     def count(self, now: float) -> None:
         """A grant may become known late, so they are added up in the order in which they were
