@@ -4,9 +4,9 @@
     python benchmarks/edge.py pools nodes        # some of it
     python benchmarks/edge.py --write            # table and picture into the docs
 
-*pools*: two nodes with so many pools, one member each, and nobody wants anything; then one client
-at each node shares one of them. *clients*: two nodes, one pool, so many clients that ask again
-as soon as they have left. *nodes*: so many nodes in four processes, each with four links (two
+*pools*: two nodes with many pools, one member each, and nobody wants anything; then one client
+at each node shares one of them. *clients*: two nodes, one pool, some clients that ask again
+as soon as they have left. *nodes*: some nodes in four processes, each with four links (two
 random rings), to which they add those of the circle of names, and a pool with one member. When no
 link is added any more: what an idle node costs, how long until all know that a link failed and that
 it is back, and what telling them cost; then eight clients at eight nodes share the pool. No TLS, no

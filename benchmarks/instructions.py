@@ -5,7 +5,7 @@
 Eight nodes with leases in one process pass the permits round as fast as they can, under valgrind's
 callgrind, which counts every instruction of the process; what the kernel does is not counted. Of
 the compiled wheel it prints the parts, of the interpreted package the sum. Under valgrind all is
-fifty times as slow, and so is what nodes do once per so many seconds, heartbeats and leases.
+fifty times as slow, and so is what nodes do at fixed times, heartbeats and leases.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ the papers.
 
 Every client is a process of its own. Those that are nodes have entered once before it counts: a
 pool takes a lease to be born, and a node up to a second to take part. A client notes when it asked,
-entered and left; hand-overs, fairness and violations are found from those stamps, whoever made
-them.
+entered and left; hand-overs, fairness and violations are found from those stamps, of whatever
+peer.
 
     python benchmarks/peers.py                      # everything once, about five minutes
     python benchmarks/peers.py --rounds 3 --docs    # medians; tables and picture into the docs

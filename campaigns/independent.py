@@ -108,7 +108,9 @@ def table(runs: int, processes: int) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--runs", type=int, help="run so many (1000; 2000 for each of the table)")
+    parser.add_argument(
+        "--runs", type=int, help="run this number (1000; 2000 for each of the table)"
+    )
     parser.add_argument("--first", type=int, default=0, help="begin with this number")
     parser.add_argument("--only", type=int, help="tell the story of this run")
     parser.add_argument("--shortest", action="store_true", help="leave out what is not needed")
@@ -116,7 +118,7 @@ def main() -> int:
     parser.add_argument("--failures", choices=("all", *FAILURES), default="all")
     parser.add_argument("--algorithm", default="jiang", help="drive this algorithm")
     parser.add_argument("--mutant", help="drive this mutant: see meshlock mutants")
-    parser.add_argument("--processes", type=int, default=1, help="use so many processes")
+    parser.add_argument("--processes", type=int, default=1, help="use this number of processes")
     parser.add_argument(
         "--unchanging",
         action="store_true",

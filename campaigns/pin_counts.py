@@ -406,7 +406,7 @@ def crashing() -> list[Row]:
     direct(4, [], members="3", member_changes=["add 3"], **holder)
     direct(3, [], **removing, **holder, crashes=1, crashing=[1])
     direct(2, [], member_changes=["remove 1"], **none, proposals=2, crashes=1)
-    # k changes: more, and fewer than are held, with a crash of whoever holds some.
+    # k changes: more, and fewer than are held, with a crash of a holder.
     more, fewer = {"resizes": [2]}, {"permits": 2, "resizes": [1]}
     direct(3, ["1"], **more, proposals=1, proposers=[0], ticks=1)
     direct(2, ["0", "1"], **fewer, proposals=1, proposers=[0])

@@ -3,7 +3,7 @@
     python campaigns/recovery_campaign.py [FIRST [LAST]]
 
 A set-up follows from its number, so a finding can be run again by itself. Wrong is: a violated
-property (whoever waits in vain although it had a path to a majority counts as one), or messages
+property (a client that waits in vain with a path to a majority counts as one), or messages
 that breed messages. Clients that wait at the end without a path are no finding.
 """
 

@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack
 import meshlock
 
 ARRIVE = {"mail": 300.0, "bread": 200.0, "courier": 100.0}
-"""In this order, with so many seconds until they must have crossed."""
+"""In this order, with the seconds until they must have crossed."""
 
 MEMBERS = ["tram", "hurry", "mail"]
 """Named here, so that the pool does not change its members in the middle of the story."""

@@ -1,6 +1,6 @@
 """Two robots, each a process of its own, share one charging dock. No server.
 
-The dock itself turns away whoever comes with an older fence than it has seen: that catches
+The dock itself turns away a robot that comes with an older fence than it has seen: that catches
 even a robot that was paused while it held the permit and does not know that time has passed.
 """
 

@@ -120,7 +120,7 @@ DECLARATIONS = {
 
 
 def names_flags(path: Path) -> bool:
-    """In what users read; not in what is said to whoever reads the source."""
+    """In what users read; docstrings are for readers of the source."""
     tree = ast.parse(path.read_text())
     said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
     texts = [node for node in ast.walk(tree) if isinstance(node, ast.Constant)]

@@ -10,13 +10,13 @@ from waiting import LIMIT
 
 TESTS = Path(__file__).parent
 PACE = 0.05
-"""Seconds between two looks, or two steps of work, may be so many at most."""
+"""The most seconds between two looks, or two steps of work."""
 
 SHORT = 60.0
-"""What must happen gets at least so many seconds."""
+"""The fewest seconds that a test waits for what must happen."""
 
 WAITS = {"sleep": 1, "wait": 1, "timeout": 1, "result": 1, "join": 1, "wait_for": 2}
-"""Calls whose last argument is a time, if they have so many."""
+"""Calls of this number of arguments have a time as the last one."""
 
 ELSEWHERE = {"virtual.py", "waiting.py"}
 

@@ -29,7 +29,7 @@ A_MOMENT = 0.005
 
 class Patient(selectors.DefaultSelector):
     """Looks often, and counts no more than a moment between two looks: however long the machine
-    kept the process from working, whoever is on this loop has had its turns by then."""
+    kept the process from working, every task on this loop has had its turns by then."""
 
     def __init__(self) -> None:
         super().__init__()

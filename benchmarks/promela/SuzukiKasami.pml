@@ -1,5 +1,5 @@
 /* Suzuki and Kasami's broadcast algorithm; the same model as ../tla/SuzukiKasami.tla.
-   The token is one, so its queue and numbers stand in global variables whoever has it. */
+   The token is one, so its queue and numbers stand in global variables, not at its holder. */
 mtype = { request, token };
 mtype = { out, waiting, in };
 

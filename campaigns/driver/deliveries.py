@@ -13,7 +13,7 @@ MOST_STEPS = 20_000
 """A run that goes on for longer does not come to rest."""
 
 PATIENCE = 300
-"""So many steps nothing that is kept back is let go of, however many there are to take."""
+"""The number of steps for which nothing that is kept back is delivered."""
 
 
 class Deliveries:

@@ -56,7 +56,7 @@ class Client:
     want: int
     priority: int
     born: int  # grants made before it asked
-    known: int  # of those, so many at the least were known at its node
+    known: int  # of those, at least this number were known at its node
     fence: int  # the highest number of a grant so far
     asked_at: int  # quiet moments so far
     turn: int  # its place in the order of asking
@@ -325,7 +325,7 @@ class Judge:
             client.sure = client.sure and self.lines > 0
 
     def quiet(self, free: int) -> None:
-        """Everybody has heard everything, and so many permits are free."""
+        """Every message has arrived, and this number of permits is free."""
         self.asked = False
         self.quiets += 1
         self.alone = None
@@ -345,7 +345,7 @@ class Judge:
             raise Violation("idle", f"{free} permits are free, and {waiting[0]} waits")
 
     def set_due(self) -> None:
-        """Whoever may be the highest of all that wait."""
+        """The requests that may be the highest of all that wait."""
         waiting = list(self.waiting.values())
         self.due_rank = max([self.least(client) for client in waiting])
         self.due = [client for client in waiting if self.most(client) >= self.due_rank]

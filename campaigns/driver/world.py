@@ -100,7 +100,7 @@ class World:
         return True
 
     def release_part(self, client: int, permits: int) -> bool:
-        """A client releases so many, and keeps others."""
+        """A client releases a part of its permits."""
         inside = self.judge.inside.get(client)
         if inside is None or permits >= inside.want:
             return False

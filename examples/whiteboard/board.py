@@ -211,7 +211,7 @@ class Board:
         return JSONResponse({}, headers=SAFE)
 
     def draw(self, drawer: Drawer, said: Told) -> None:
-        """Only whoever holds a pen draws; the fence shows that it is still the same pen."""
+        """Only a holder of a pen draws; the fence shows that it is still the same pen."""
         grant = drawer.grant
         if grant is None or not grant.held or said.get("fence") != grant.fence:
             raise LookupError("You hold no pen.")

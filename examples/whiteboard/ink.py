@@ -1,7 +1,7 @@
 """What is drawn and who holds pens, told from board to board.
 
 Every board tells its neighbours every new thing it hears, so all hear of it while they are
-connected by any way at all; whoever comes later is told everything from the start. Lines
+connected by any way at all; a node that comes later receives everything from the start. Lines
 of JSON over TCP; nothing here decides who may draw, meshlock does.
 """
 

@@ -20,7 +20,7 @@ Asked = tuple[Effect, int]
 
 
 class SlowDisk:
-    """Writes take up to ``slowest`` ticks, with 0 none; so many of all ``fail``."""
+    """Writes take up to ``slowest`` ticks, with 0 none; the share ``fail`` of them fails."""
 
     def __init__(self, seed: str, slowest: int, fail: float) -> None:
         self.random = Random(seed)

@@ -246,7 +246,7 @@ class Story:
         where every node has its own queue, the token may pass on before it is asked back. The order
         is that in which grants were made: some have a way to go.
 
-        A hundred grants make up for one step of priority: there are never so many here. Where
+        A hundred grants make up for one step of priority: there are always fewer here. Where
         priorities come in grants, those that were made may make up for that many."""
         world = self.world
         if (

@@ -36,7 +36,7 @@ LEASE, WAIT = 300, 306
 SLOW, FAST = 1000, 1015
 """Rates of clocks, in thousandths. FAST * LEASE <= SLOW * (WAIT - 1): one for rounding."""
 STORM = 3000
-"""So many messages under way at once in so small a world: they breed."""
+"""The most messages in flight in so small a world: with more they breed."""
 
 Link = tuple[int, int]
 
@@ -120,7 +120,7 @@ class World:
         """With ``rules`` node 0 makes the pool, and the members choose themselves. ``loss`` is of
         what is sent at best effort, ``doubles`` also of tokens and grants; ``blind``: how often a
         node is not told who is unreachable; ``twins``: how often a thawed twin does what a node
-        does. ``disk``: the ticks that a promise takes to be written at most, and so many writes
+        does. ``disk``: the ticks that a promise takes to be written at most, and how many writes
         ``fail``. ``parts``: how often a message is doubled that brings permits back. ``any_boot``:
         boots do not grow. ``in_grants``: priorities are, as in live pools."""
         self.random = random.Random(seed)
@@ -414,7 +414,7 @@ class World:
         client.priority = priority
         changed = node.change_priority(number, client.want, priority)
         granted = any(grant.client == number for grant in node.member.grants.values())
-        check(changed or granted, "whoever waits may change its mind")
+        check(changed or granted, "a client that waits may change its mind")
         if twin is not None:
             twin.node.change_priority(number, client.want, priority)
         self.compare(node, twin)

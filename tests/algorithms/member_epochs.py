@@ -74,7 +74,7 @@ def replaced(row: tuple[int, ...], place: int, value: int) -> tuple[int, ...]:
 
 
 class MemberEpochs:
-    """So many ``nodes``, of which the first are ``members``, and so many ``epochs`` after the first
+    """These ``nodes``, the first of which are ``members``, and this many ``epochs`` after the first
     one, which is confirmed. ``once``: a token is reported to one proposal only."""
 
     def __init__(
@@ -181,7 +181,7 @@ class MemberEpochs:
         return bits_of(proposal.config_after().members) if proposal.may_close() else 0
 
     def adoptions(self, state: State, epoch: int, ledger: Written) -> Iterator[State]:
-        """Whoever reported confirms; others may be told of it."""
+        """A node that reported confirms; others may be told of it."""
         promised, adopted, surrendered, ledgers = state
         for node in range(self.size):
             if promised[node] <= epoch and adopted[node] < epoch:

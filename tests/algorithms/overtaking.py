@@ -89,7 +89,7 @@ class Pool:
         self.settle()
 
     def leave(self):
-        """Whoever is inside leaves; settle; tell who it was."""
+        """The client inside leaves; all messages arrive; the result is its node."""
         client = self.inside[0]
         self.do("leave", client)
         self.settle()

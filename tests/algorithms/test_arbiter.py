@@ -90,7 +90,7 @@ class Sites:
         return self.nodes[site]
 
     def deliver(self, most: int = 1000) -> list[int]:
-        """So many messages; who enters."""
+        """This number of messages arrives; who enters."""
         entered: list[int] = []
         while self.out and most > 0:
             effect = self.out.pop(0)

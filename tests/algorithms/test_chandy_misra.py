@@ -1,4 +1,4 @@
-"""Chandy and Misra's forks: whoever ate last has them, and gives them up."""
+"""Chandy and Misra's forks: the node that ate last has them, and gives them up."""
 
 from __future__ import annotations
 

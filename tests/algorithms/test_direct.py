@@ -39,7 +39,7 @@ def test_at_saturation_an_entry_costs_two_messages(nodes: int) -> None:
 
 @pytest.mark.parametrize(("nodes", "permits"), [(8, 2), (8, 5), (32, 3)])
 def test_at_saturation_with_more_permits_the_token_rests(nodes: int, permits: int) -> None:
-    """And whoever is not its holder needs REQUEST, GRANT and RELEASE. When the token moves on, the
+    """A node that is not its holder needs REQUEST, GRANT and RELEASE. When the token moves on, the
     permits that are out, and requests that are under way, need one more."""
     heavy = run("direct", nodes, "saturated", 100 * nodes, permits=permits, hold="5")
     assert heavy.violated == {}
@@ -87,7 +87,7 @@ def test_what_is_released_follows_the_token_and_may_be_ahead_of_it() -> None:
     assert (token.receiver, token.free, token.hop) == (1, 2, 1)
     said(out)
     before.release(1)
-    before.receive(Release(0, 1, 0))  # of whoever does not know yet where the token is
+    before.receive(Release(0, 1, 0))  # of a node that does not know yet where the token is
     assert said(out) == [("RELEASE", 1, 1), ("RELEASE", 1, 1)]
     after = DirectNode(1, out, 3, 10)
     after.receive(Release(1, 1, 1))
@@ -131,7 +131,7 @@ def test_links_that_keep_no_order_harm_nobody() -> None:
 
 
 def test_a_withdrawal_that_overtakes_its_request_is_remembered() -> None:
-    """Else the request holds up whoever is behind it until all that it wants is free."""
+    """Else the request holds up the one behind it until all that it wants is free."""
     out: list[Effect] = []
     holder = DirectNode(0, out, 2, 0)
     holder.request(1, 1, 1)

@@ -763,7 +763,7 @@ def a_late_node_takes_no_grant_of_a_former_life(make: Make) -> bool:
 
 
 def a_grant_after_its_lease_ends_in_a_new_epoch(make: Make) -> bool:
-    """Nobody may use what it names, and whoever made it cannot know."""
+    """No node may use what it names, and its maker cannot know."""
     machines = lending(make)
     grant = held_back_grant(machines)
     assert isinstance(grant, Inner)

@@ -141,7 +141,7 @@ def test_walks_with_every_fault_are_sound_traces(algorithm: str, tmp_path: Path)
 
 
 def walked(model: Crashing, draw: Random, length: int) -> Violation:
-    """A way of so many steps, or until nothing can happen; their kinds are equally likely."""
+    """A way of these many steps, or until nothing can happen; their kinds are equally likely."""
     states, labels = [model.initial()], list[int]()
     for _ in range(length):
         model.expand(states[-1])

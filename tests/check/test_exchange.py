@@ -15,7 +15,7 @@ def both():
 
 
 def test_what_is_said_is_there_at_once():
-    """Though whoever said it goes on working and never looks round."""
+    """Though the sender goes on working and never looks round."""
     one, other = both()
     one.put(1, ("level", 3))
     one.put(1, "the end")

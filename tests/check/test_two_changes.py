@@ -90,8 +90,8 @@ CLOSED += ["deliver PROPOSE 1>0", "deliver PROMISE 0>1", "close 1"]
 
 def test_a_ledger_is_confirmed_only_by_members_that_know_it() -> None:
     """Else node 0, which goes by the members before, could replace the token together with 2, while
-    node 1 removes node 0 as well and goes on alone. An answer to a renewal is a promise: whoever
-    gives it need not have the ledger. So a proposer does not renew before."""
+    node 1 removes node 0 as well and goes on alone. An answer to a renewal is a promise: its
+    sender need not have the ledger. So a proposer does not renew before."""
     words = {"algorithm": "direct", "topology": "complete", "nodes": 3, "members": "all"}
     words |= {"requests": ["1"], "stay": [1], "proposals": 1, "proposers": [1]}
     words |= {"member_changes": ["remove 2"], "renewals": "travel", "handshakes": "any"}

@@ -148,7 +148,7 @@ def http() -> Iterator[str]:
         Every call that an agent answers, on its Unix socket and, with `--http`, at a port:
         a table made from the same description as `GET /openapi.json` (OpenAPI 3.1). At a
         port with a token each call carries `Authorization: Bearer TOKEN`, except those
-        marked *open*. Calls marked *stream* send events as they come to whoever accepts
+        marked *open*. Calls marked *stream* send events as they come to a client that accepts
         `text/event-stream`. Any call may be answered 500 with `Why`; with a token also 401
         or 403.
         """

@@ -25,7 +25,7 @@ class Asked:
         self.want = want
         self.priority = priority
         self.turn = turn  # its place in the order of asking
-        self.known = known  # after so many grants
+        self.known = known  # after this number of grants
 
 
 class CentralQueue:
@@ -141,7 +141,7 @@ class Quiet:
 
 
 def wander(quiet, chance, actions, clients, most, priorities, changes=True, withdrawals=True):
-    """A random history: of each node so many clients, each for up to ``most`` permits."""
+    """A random history: the clients of each node, each for up to ``most`` permits."""
     oracle = quiet.oracle
     number = 0
     for _ in range(actions):

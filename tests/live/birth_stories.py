@@ -7,8 +7,8 @@ they were paused, and come back, with their disk or without. Everybody wants all
 first moment on. Never more than k are used, in all pools of the name together; and when faults stop
 everybody is served by one pool.
 
-A disk is lost when all others know the pool, and it has three members, all with a vote: whoever
-forgets is like one that never knew, and of these there must be fewer than a majority, as
+A disk is lost when all others know the pool, and it has three members, all with a vote: a
+node that forgets is like one that never knew, and fewer than a majority may be so, as
 guarantees.md says. Clocks of walls are wrong by nobody's doing here: no birth reads one, and that
 links come up whatever they show is in links/test_certificates.py.
 """

@@ -1,4 +1,4 @@
-"""Live nodes with one rule undone: whoever judges live nodes must notice each.
+"""Live nodes with one rule undone: the judges of live nodes must notice each.
 
 Those of recovery are the mutants of the checker, in the real pool; the others are in what carries
 the algorithm: the pool's adapter, its disk, its clock, and the links.

@@ -202,9 +202,11 @@ class Wire:
         self.port = port
         self.ends: set[End] = set()
         self.whole = True
-        self.deaf = False  # does whoever dialled hear nothing?
+        self.deaf = False  # does the node that dialled receive nothing?
         self.delay = 0.0  # on top of the network's
-        self.refuses = lambda: False  # does TLS refuse whoever dials, as with a wrong secret?
+        self.refuses = lambda: (
+            False
+        )  # does TLS refuse every node that dials, as with a wrong secret?
 
     @property
     def address(self) -> str:

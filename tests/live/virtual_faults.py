@@ -11,11 +11,11 @@ change. Some are made of several:
 ``strand``   a minority is cut off for long, and its clients use what they have until it is lost
 ``restart``  a node whose clients go on to the end of their lease is killed, and back at once; then
              another begins an epoch
-``squeeze``  whoever was just answered is cut off, and the one that answered begins another epoch
+``squeeze``  a node that was just answered is cut off, and the other one begins another epoch
              at once, as if it had known: then all that keeps two from having one permit is the
              margin for clocks that run at different rates, and that of the first is slower
 ``swap``     one is cut off, another begins an epoch without it; then they change places, and
-             whoever was with both restarts: it alone has to remember
+             the node that was with both restarts: it alone has to remember
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Faults:
                 self.soon(random.choice(RANDOM), random.choice(names), 0.0, heal)
 
     async def blink(self, end: float) -> None:
-        """Whoever has the token, mostly, looks away from all others, and nobody notices."""
+        """The token's holder, mostly, looks away from all others, and no node notices."""
         random, run = self.blinks, self.run
         while clock.seconds() < end:
             await asyncio.sleep(random.expovariate(1 / self.blinking))
@@ -232,7 +232,7 @@ class Faults:
             run.wires[pair].heal()
 
     def acts(self, pool: LocalPool, what: str) -> None:
-        """Without any reason, against whoever does it as well."""
+        """Without any reason, against another node that does it as well."""
         if pool.adapter.members is not None:
             pool.adapter.before()
             getattr(pool.adapter.members.node, what)()
@@ -363,7 +363,7 @@ class Faults:
             self.aimed_at = now + random.expovariate(1 / self.calm)
             self.begin(self.squeeze(ends[1], pool, run.network.slowest))
         elif message.kind == "PROMISE" and random.random() < 0.1:
-            for name in run.ports:  # whoever has not heard of it yet wants to live on
+            for name in run.ports:  # a node that has not heard of it yet wants to live on
                 self.soon("renew", name, random.uniform(0.0, 0.1), 0.0)
         if (token or content(message).kind in AIMED_AT) and random.random() < (
             0.02 if token else 0.1

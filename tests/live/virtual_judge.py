@@ -4,7 +4,7 @@ A grant is valid until its client releases it, is told that it is lost, or reach
 that it was told of; a client whose node was killed, or has left, goes on until then.
 
 ========  ======================================================================================
-permits   valid grants never add up to more than there are: whoever is let in fits, with all that
+permits   valid grants never add up to more than there are: each new grant fits, with all that
           were let in before and are still valid, into the permits of its epoch
 resized   who asks after the permits were changed is let in by the new number
 slots     where permits have names, no two valid grants have one in common
@@ -12,7 +12,7 @@ fences    none comes twice; and a grant asked for while another was held has a h
 order     where nothing was done for two leases (and four writes, where disks are slow), nobody who
           waits there is passed more than three times by who asked later and is less urgent; where
           the holder of the token knows everybody, not once, nor by an equal, nor by a more urgent
-          one if it has waited for so many grants that its age counts for more
+          one if it has waited for enough grants that its age counts for more
 told      a client whose deadline passes has been told that its grant is lost, and not before,
           unless its pool is reset; a program is told by its agent within another lease
 ready     as in :mod:`meshlock.live.chaos.readiness`
@@ -189,7 +189,7 @@ class Judge:
                     order.crowded[node] = order.requests
 
     def has_become(self, permits: int, settled: float) -> None:
-        """Whoever asks after ``settled`` goes by it."""
+        """A request made after ``settled`` goes by it."""
         self.permits = {one: min(until, settled) for one, until in self.permits.items()}
         self.permits[permits] = FOREVER
 

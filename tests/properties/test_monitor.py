@@ -45,7 +45,7 @@ def test_a_lower_one_that_goes_first_is_reported():
     ("there", "violated"), [([1], ["order"]), ([1, 2], []), ([2], []), ([], [])]
 )
 def test_permits_that_are_sent_must_be_for_the_highest_that_waits(there, violated):
-    """Or for somebody at its node; whoever enters with them later is not judged once more."""
+    """Or for a client at its node; one that enters with them later is not judged once more."""
     monitor = Monitor(2, PromisedOrder(True, True, 0.0))
     asked = {priority: monitor.asks(1 if priority in there else 0, priority) for priority in (1, 2)}
     monitor.quiet()

@@ -60,7 +60,7 @@ def test_entries_out_of_order_are_seen_by_the_monitor_too():
 
 
 def test_j5_is_a_fault_of_the_appendix_alone():
-    """The prose lets the RELEASE wake whoever waits for it."""
+    """The prose lets the RELEASE wake the node that waits for it."""
     text = "nodes 3\nlinks 0-1 1-2\npermits 1\nrequest 2 priority 5\ndeliver 2->1\n"
     text += "request 1 priority 6\nfinish\nexpect served\n"
     by_prose = Player(Scenario("prose", text), find("jiang-printed")).play()

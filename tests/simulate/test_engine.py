@@ -161,7 +161,7 @@ def test_a_release_that_nobody_waits_for_any_more_delays_nobody():
     [([6, 0], 0, 6), ([3, 1, 2], 2, 3), (range(1, 101), 50, 95), ([7], 7, 7)],
 )
 def test_percentiles_are_those_of_the_nearest_rank(times, median, most):
-    """The smallest time that so many of all are not above."""
+    """The smallest time that this share of all does not exceed."""
     found = spread(times)
     assert (found["p50"], found["p95"]) == (median, most)
 
@@ -223,7 +223,7 @@ def test_what_cannot_change_or_be_parted_is_refused(given, sentence):
 
 
 def test_overtakings_are_counted_by_the_priority_of_the_moment():
-    """Whoever waits with a higher one when another enters, whichever asked first."""
+    """A client that waits with a higher priority when another enters, whichever asked first."""
     measures = RunMeasures(1, {}, True, False, 0.0)
     low, high = SimulatedClient(0, 1, 1), SimulatedClient(0, 1, 5)
     for client in (low, high):

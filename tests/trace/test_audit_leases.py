@@ -174,7 +174,7 @@ def test_a_ledger_that_does_not_add_up(tmp_path):
 
 
 def resized(permits, free, lent):
-    """A second epoch, for so many permits."""
+    """A second epoch, for this number of permits."""
     made = [at(5, 1, "timer", tokens=1, free=free, lent=lent)]
     return [*made, at(5, 1, "recover", epoch=TWO, permits=permits)]
 
@@ -272,7 +272,7 @@ def test_whoever_is_passed_by_later_and_less_urgent_requests_is_found(tmp_path, 
 
 
 def test_one_that_was_granted_first_may_enter_later(tmp_path):
-    """Fences say in which order grants were made, whoever was notified first."""
+    """Fences give the order of grants, not the order of notifications."""
     for fence, wrong in ((1, set()), (3, {"order"})):
         told = [one for one in passed(1) if one["event"] not in ("withdraw", "end")]
         for one in told:

@@ -40,7 +40,7 @@ def test_nodes_that_are_gone_or_silent():
         "b unreachable (for 12 s).",
         "c did not answer for 5 s, but is reachable.",
     ]
-    slow = shown(nodes) | {"every": 4.0}  # so many nodes that they are asked less often
+    slow = shown(nodes) | {"every": 4.0}  # with many nodes each is asked less often
     assert alarms(slow) == ["b unreachable (for 12 s)."]
     many = {name: node(None) for name in "bcdef"}
     assert alarms(shown(many)) == ["b, c, d and 2 more unreachable (for up to 12 s)."]

@@ -10,7 +10,7 @@ from meshlock.web.riddling import RiddleRun
 
 
 def driven(run, schedule):
-    """The lines of a schedule as whoever drives the page does them."""
+    """The lines of a schedule as actions of the page."""
     overtaken = set()
     for line in schedule.splitlines():
         words = line.split()

@@ -16,7 +16,7 @@ WINDOW = 5.0
 
 def top(
     socket: str | None = SOCKET,
-    every: float = option(0.5, "Refresh every so many seconds.", least=0.05),
+    every: float = option(0.5, "Set the seconds between two refreshes.", least=0.05),
 ) -> None:
     """Watch pools, holders, waiting clients and links; q or Ctrl-C ends it.
 

@@ -228,7 +228,7 @@ class Lonely(Election):
 
 
 class Hasty(Election):
-    """Whoever is linked is enough, be it nobody."""
+    """Any linked nodes are enough, and so are none."""
 
     def decide(self, expected: Expected, own: int, reaches: Callable[[str], bool]) -> int:
         return super().decide(expected._replace(needs=len(expected.linked) + 1), own, reaches)
@@ -262,5 +262,5 @@ def test_a_vote_that_is_lost_before_all_others_know_the_pool_makes_two() -> None
 
 @pytest.mark.parametrize("names", [{"a": (), "b": (), "c": ("a", "b")}])
 def test_two_that_name_nobody_are_two_makers(names: Names) -> None:
-    """As guarantees.md says: by the word of whoever started them."""
+    """As guarantees.md says: by the word of the person who started them."""
     assert most_pools(Setting(names))[0] == 2

@@ -129,7 +129,7 @@ def test_a_minority_that_is_cut_off_is_connected_and_nothing_disturbs_a_crowd(se
         if event.fault == "crowd":
             end = event.at + event.seconds
             assert not [e for e in plan.events if e is not event and event.at <= e.at < end]
-    # some last so long that whoever is cut off must not call itself ready
+    # some last so long that a node that is cut off must not call itself ready
     assert max(e.seconds for e in plan.events if e.fault in ("strand", "no-majority")) > 30
 
 
@@ -541,7 +541,7 @@ def test_figures_tell_how_long_recovery_took():
 def passed(
     times: int, *between: RecordLine, priority: int = 0, deadline: float | None = None
 ) -> list[RecordLine]:
-    """One waits with priority 5 from 5 on; so many others of this priority ask and are served."""
+    """One waits with priority 5 from 5 on; others ask with this priority and are served."""
     lines: list[RecordLine] = [AskedLine(5.0, "urgent", 1, "n0", 1, 5), *between]
     for number in range(times):
         t = 20.0 + number * 4 / times

@@ -25,7 +25,7 @@ print([one[:2] for one in chaos(Path(sys.argv[1]), int(sys.argv[2]), float(sys.a
 
 
 def log(folder: Path, seed: int, seconds: float) -> list[tuple[float, str]]:
-    """When what was done and seen; whoever judges it fails."""
+    """What was done and seen, and when; judging it fails."""
     path = os.pathsep.join([str(LIVE), str(LIVE.parent), *sys.path])
     command = [sys.executable, "-c", PROGRAM, str(folder), str(seed), str(seconds)]
     known = os.environ | {"PYTHONHASHSEED": "0", "PYTHONPATH": path}

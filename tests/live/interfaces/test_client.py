@@ -839,7 +839,7 @@ def test_a_program_that_was_stopped_keeps_what_its_agent_renewed(tmp_path: Path)
 
 @pytest.fixture
 def agents_that_go_one_after_the_other(tmp_path: Path) -> Iterator[tuple[str, Callable[[], float]]]:
-    """Two hang up on whoever waits, each after a long time; the third refuses. Where they answer,
+    """Two leave the waiting client, each after a long time; the third refuses. Where they answer,
     and the time, of which more passes than does."""
     place, passed = str(tmp_path / "agents"), 0.0
     real = time.monotonic

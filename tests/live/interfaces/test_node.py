@@ -369,7 +369,7 @@ def test_nodes_that_dial_each_other_at_once_have_one_link(seed: int) -> None:
 def test_a_list_of_peers_may_be_the_same_everywhere(
     secret: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whoever finds itself at one of the addresses dials it no more, and refuses nobody."""
+    """A node that finds itself at one of the addresses dials it no more, and refuses no node."""
 
     async def story() -> None:
         async with (

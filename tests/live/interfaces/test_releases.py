@@ -91,7 +91,7 @@ def test_a_lease_that_ends_right_after_a_release_is_not_lost() -> None:
 
 
 def test_a_release_that_fails_fails_alone() -> None:
-    """Neither whoever asks next nor a later release suffers from it."""
+    """Neither the next request nor a later release suffers from it."""
 
     async def story(network: virtual.Network) -> None:
         async with Node("a", state=None) as a:

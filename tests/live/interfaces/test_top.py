@@ -44,7 +44,7 @@ def test_it_draws_until_q_or_interrupt(place: str, end: bytes) -> None:
         seen = until(ours, b"docks", looks=2)
         assert b"\x1b[?1049h" in seen  # on a screen of its own
         os.write(ours, end)
-        until(ours, b"\x1b[?1049l", looks=1)  # whoever draws more than is read waits for us
+        until(ours, b"\x1b[?1049l", looks=1)  # a program that draws more than is read waits for us
         assert top.wait(LIMIT) == 0
         assert termios.tcgetattr(theirs) == before
     finally:

@@ -43,7 +43,7 @@ SECRET = "only the nodes know this"
 
 @asynccontextmanager
 async def two(**protection: str | Path) -> AsyncIterator[tuple[Node, Node]]:
-    """Two good nodes that share; whoever comes must not disturb them."""
+    """Two good nodes that share; a stranger must not disturb them."""
     async with (
         Node("a", dead=LIMIT, **protection) as a,  # type: ignore[arg-type]
         Node("b", peers=[a.address], dead=LIMIT, **protection) as b,  # type: ignore[arg-type]

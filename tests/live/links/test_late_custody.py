@@ -117,7 +117,7 @@ class World:
             self.carry_out(self.nodes[i])
 
     def late(self, link: tuple[int, int]) -> None:
-        """By a detour; whoever it is for learns of the failure first."""
+        """By a detour; its receiver learns of the failure first."""
         if link not in self.sees:
             self.notice(*link[::-1])
             wire = self.wires[link]

@@ -887,7 +887,7 @@ GRANTED: dict[str, tuple[str, Callable[[World], dict[str, Any]]]] = {
 def test_a_grant_that_cannot_be_is_refused(
     lie: str, certificates: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A client of a waits for so many, so that anything might let it in."""
+    """A client of a waits for this number, so that anything might let it in."""
 
     async def story(network: virtual.Network) -> None:
         async with lent(certificates) as (w, grant, fence):

@@ -160,7 +160,7 @@ def test_a_pool_that_nobody_knows_is_forgotten_with_the_last_request_for_it(
 def traced(
     folder: Path, parts: int, entries: int, members: list[str], began: float = virtual.FIRST_MOMENT
 ) -> int:
-    """Enter until each trace has so many parts, and so often more; the result is how often."""
+    """Enter until each trace has these parts, and some times more; the result is how often."""
     entered = 0
 
     async def story() -> None:

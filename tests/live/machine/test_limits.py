@@ -235,7 +235,7 @@ def test_numbers_out_of_range_in_pools_with_members_cost_the_sender_its_link(
         assert await stranger.gone()
         async with a.pool("docks").acquire(timeout=LIMIT):
             pass
-        await a.vanish()  # whoever is gone could not take anything over
+        await a.vanish()  # a node that is gone cannot take anything over
 
     run(story)
     assert f"a {LEASED[wrong][0]} with wrong fields" in lines(caplog)
@@ -297,7 +297,7 @@ def test_a_time_under_way_can_always_be_written_down() -> None:
     async def story() -> None:
         async with Node("a") as a:
             never, age = -(2**62), 0
-            for _ in range(10):  # so many nodes that had not heard each other's clocks yet
+            for _ in range(10):  # ten nodes that had not heard each other's clocks yet
                 age = a.mesh.age((age, never, 0))
                 frame = Carry(1, 0, 0, "docks", 0, "TOKEN", b"", (age, never, 0))
                 assert list(Splitter(FRAME_LIMIT).feed(pack(frame))) == [frame]

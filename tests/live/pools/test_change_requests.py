@@ -1,4 +1,4 @@
-"""Pools are changed at any node; whoever is no member asks one."""
+"""Pools are changed at any node; a node that is no member asks one."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def test_who_comes_and_goes_costs_the_same_whoever_else_waits(algorithm: str) ->
 
 
 def token_comes(size: int, algorithm: str) -> int:
-    """The most calls in a turn when the token comes to so many who asked meanwhile."""
+    """The most calls in a turn when the token comes to a crowd that asked meanwhile."""
 
     async def story(_: Network) -> int:
         async with (

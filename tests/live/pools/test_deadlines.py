@@ -192,8 +192,8 @@ def test_a_request_rises_as_its_deadline_comes_closer(kind: str) -> None:
 def test_nobody_starves(
     kind: str, permits: int, low: tuple[int, float | None], high: tuple[int, float | None]
 ) -> None:
-    """Whoever waits goes before requests that are a step more urgent after 100 grants, also where
-    more urgent ones of its node wait all the time."""
+    """A client that waits goes before requests that are a step more urgent after 100 grants, also
+    where more urgent ones of its node wait all the time."""
     clients = 4
 
     async def story(pools: list[Pool]) -> None:

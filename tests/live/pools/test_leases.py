@@ -200,7 +200,7 @@ def test_the_tree_of_a_fixed_network_follows_the_links() -> None:
             assert tree(near, tuple(numbers)) == (-1, 0, 0, 2)
             far = (numbers[0], numbers[3], numbers[1])  # c takes no part: b is next on d's way
             assert tree(near, far) == (-1, 0, 0)
-            assert tree(near, (numbers[0], 12345)) == (-1, 0)  # whoever that is
+            assert tree(near, (numbers[0], 12345)) == (-1, 0)  # any other life
 
     virtual.run(story)
 

@@ -1,4 +1,4 @@
-"""Whoever leaves leaves: soon, whatever waits, and with nothing that others need."""
+"""A node that leaves is gone soon, whatever waits, and takes nothing that others need."""
 
 from __future__ import annotations
 

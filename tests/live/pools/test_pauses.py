@@ -1,4 +1,4 @@
-"""A pause or a cut that is shorter than the lease costs nothing: whoever holds permits keeps them.
+"""A pause or a cut that is shorter than the lease costs nothing: holders keep their permits.
 
 In virtual time: three members, leases of 3 s. One node hears and says nothing for a while.
 """

@@ -81,7 +81,7 @@ class World:
             await asyncio.sleep(self.random.uniform(0.0, 0.2))
 
     def judge(self) -> None:
-        """Never more than k of one pool, whoever holds them, living or dead."""
+        """Never more than k of one pool, at nodes that are up or down."""
         now = asyncio.get_running_loop().time()
         used: dict[int, int] = {}
         for _, identity, grant in self.inside:
