@@ -215,10 +215,10 @@ def test_half_open_connections_are_bounded_and_time_out(
             monkeypatch.setattr("meshlock.live.links.refusals.time", second)
             strangers = [await Stranger.dial(a, unprotected()) for _ in range(2 * MOST_OF_ADDRESS)]
             await asyncio.gather(*[each.gone() for each in strangers[:MOST_OF_ADDRESS]])
-            assert a.mesh.admission.begun.count == len(a.mesh.handshakes) == MOST_OF_ADDRESS
-            monkeypatch.setattr("meshlock.live.links.mesh.HANDSHAKE_SECONDS", 0.0)
+            assert a.mesh.admission.begun.count == len(a.mesh.handshakes.open) == MOST_OF_ADDRESS
+            monkeypatch.setattr("meshlock.live.links.handshake.HANDSHAKE_SECONDS", 0.0)
             await asyncio.gather(*[stranger.gone() for stranger in strangers])
-            assert not a.mesh.handshakes and not a.mesh.admission.begun.count
+            assert not a.mesh.handshakes.open and not a.mesh.admission.begun.count
             assert a.status()["refused"] == 2 * MOST_OF_ADDRESS
 
     caplog.set_level(logging.WARNING)

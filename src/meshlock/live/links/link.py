@@ -1,54 +1,29 @@
-"""One connection: the handshake, then frames both ways.
-
-::
-
-    dialler                  dialled
-       |  <---- Here ---------  |     after TLS has proved both
-       |  ----- Hello ------->  |     what I remember of us
-       |  <---- Welcome ------  |     how we go on
-       |  <---- Carry, Beat ->  |
-
-A :class:`LinkConnection` knows nothing of what came before it: it asks the :class:`Keeper`
-(the mesh) whom it is talking to and what to make of it.
-"""
+"""One connection: frames both ways. What they say is for the :class:`Keeper`, the mesh."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterator
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import Protocol, cast
 
-from meshlock.errors import Refused
 from meshlock.live.links.frames import (
     FRAME_LIMIT,
     HANDSHAKE_LIMIT,
     LENGTH,
     UNREADABLE,
-    VERSION,
     BadFrame,
     Beat,
-    Bye,
     Carry,
-    Envelope,
     Frame,
     HelloFrame,
-    Here,
-    LinksFrame,
     RefuseFrame,
     RoutedFrame,
-    Welcome,
     decode,
     pack,
 )
 from meshlock.live.links.session import LinkSession
 from meshlock.live.machine.failures import Failures
-from meshlock.live.machine.limits import NAME
-
-if TYPE_CHECKING:
-    from meshlock.live.links.link_map import LinkMap
-    from meshlock.live.links.routed import Router
 
 WRITE_BUFFER = 64 * 1024
 """Bytes that may wait in the transport; beyond that messages wait in the session."""
@@ -81,40 +56,27 @@ class Receiver(Protocol):
     def receive(self, sender: str, frame: Carry | RoutedFrame) -> None: ...
 
 
-class LinkOwner(Protocol):
-    """What the node is told."""
+class Greeter(Protocol):
+    """It makes links of connections, from when their transport is there: see :mod:`.handshake`."""
 
-    def up(self, peer: str) -> None: ...
-    def down(self, peer: str) -> None: ...
-    def map_changed(self) -> None: ...
-    def friends(self) -> set[str]: ...
-    def receiver(self, sender: str, pool: str) -> Receiver | None: ...
+    def begin(self, connection: LinkConnection) -> None: ...
+    def receive(self, connection: LinkConnection, frame: Frame) -> None: ...
 
 
 class Keeper(Protocol):
-    """What a connection needs of the mesh."""
+    """The mesh, as its connections see it: it receives new messages, and all other frames."""
 
-    name: str
-    boot: int
     failures: Failures
-    link_map: LinkMap
-    router: Router
-    dirty: list[LinkConnection]
+    dirty: list[LinkConnection]  # with something for the next flush
 
-    def greeting(self, connection: LinkConnection) -> None: ...
-    def proved(self, transport: asyncio.Transport) -> str | None: ...
-    def has_link(self, here: Here) -> bool: ...
-    def session(self, connection: LinkConnection) -> LinkSession: ...
-    def refuses(self, connection: LinkConnection, hello: HelloFrame) -> RefuseFrame | None: ...
-    def opened(self, connection: LinkConnection, resumed: bool, ended: bool) -> None: ...
-    def parting(self, connection: LinkConnection) -> None: ...
-    def receive(self, sender: str, frame: Carry | RoutedFrame) -> None: ...
-    def barred(self, peer: str) -> bool: ...
-    def beaten(self, connection: LinkConnection, frame: Beat) -> None: ...
-    def flush(self) -> None: ...
-    def lost(self, connection: LinkConnection, reason: str) -> None: ...
+    @property
+    def handshakes(self) -> Greeter: ...
     def time(self) -> float: ...
     def clock(self) -> int: ...
+    def flush(self) -> None: ...
+    def receive(self, sender: str, frame: Carry | RoutedFrame) -> None: ...
+    def receive_other(self, connection: LinkConnection, frame: Frame) -> None: ...
+    def lost(self, connection: LinkConnection, reason: str) -> None: ...
 
 
 class Splitter:
@@ -191,9 +153,7 @@ class LinkConnection(asyncio.BufferedProtocol):
         self.transport = transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
         transport.set_write_buffer_limits(high=WRITE_BUFFER)
         self.began = self.keeper.time()
-        self.keeper.greeting(self)
-        if not self.dialled:
-            transport.write(pack(Here(VERSION, self.keeper.name, self.keeper.boot, self.host)))
+        self.keeper.handshakes.begin(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if not self.buffer:
@@ -212,14 +172,14 @@ class LinkConnection(asyncio.BufferedProtocol):
                     return
                 session = self.session
                 if session is None:
-                    self.in_handshake(frame)
+                    keeper.handshakes.receive(self, frame)
                 elif type(frame) is Carry:
                     if session.take(frame):
                         keeper.receive(self.peer, frame)
                     if session.received - session.told >= ACKNOWLEDGE_AFTER:
                         self.beat()
                 else:
-                    self.after_handshake(session, frame)
+                    keeper.receive_other(self, frame)
         except BadFrame as error:
             self.close(f"it sent {error}", Ending.BAD_FRAME)
         except Exception:
@@ -248,90 +208,15 @@ class LinkConnection(asyncio.BufferedProtocol):
         if not self.closed.done():
             self.closed.set_result(None)
 
-    # -- reading ---------------------------------------------------------------------
+    # -- writing ---------------------------------------------------------------------
 
-    def in_handshake(self, frame: Frame) -> None:
-        if isinstance(frame, RefuseFrame):
-            ending = Ending.MUTUAL if frame.mutual else Ending.BROKEN
-            self.close(f"refused by peer: {frame.reason[:200]}", ending)
-        elif self.dialled and isinstance(frame, Here) and frame.boot == self.keeper.boot:
-            self.write(pack(RefuseFrame("this is the node's own address", mutual=True)))
-            self.close("this is the node's own address", Ending.OURSELVES)
-        elif self.dialled and isinstance(frame, Here) and self.hello is None:
-            self.recognise(frame.version, frame.name)
-            self.seen = frame.seen
-            if not self.reason and self.keeper.has_link(frame):
-                self.refuse(RefuseFrame("linked already", mutual=True))
-            elif not self.reason:
-                self.hello = self.keeper.session(self).hello(self.host)
-                self.write(pack(self.hello))
-        elif self.dialled and isinstance(frame, Welcome) and self.hello is not None:
-            session = self.keeper.session(self)
-            ended = session.obey(frame, self.hello)
-            if ended is None:
-                self.close("linked by another connection")
-            else:
-                self.open(session, frame.resumed, frame.received, ended)
-        elif not self.dialled and isinstance(frame, HelloFrame):
-            self.recognise(frame.version, frame.name)
-            self.seen = frame.seen
-            refusal = self.keeper.refuses(self, frame) if not self.reason else None
-            if refusal:
-                self.refuse(refusal)
-            elif not self.reason:
-                session = self.keeper.session(self)
-                welcome, ended = session.welcome(frame)
-                self.write(pack(welcome))
-                self.open(session, welcome.resumed, frame.received, ended)
-        else:
-            raise BadFrame(f"{type(frame).__name__.removesuffix('Frame')} out of turn")
-
-    def after_handshake(self, session: LinkSession, frame: Frame) -> None:
-        if isinstance(frame, Beat):
-            session.acknowledge(frame.acknowledged)
-            self.keeper.beaten(self, frame)
-        elif isinstance(frame, Bye):
-            self.keeper.parting(self)
-        elif isinstance(frame, RoutedFrame):
-            self.keeper.router.receive(self.peer, frame)
-        elif isinstance(frame, Envelope):
-            self.keeper.router.arrives(self.peer, frame)
-        elif isinstance(frame, LinksFrame):
-            self.keeper.link_map.receive(self.peer, frame)
-        else:
-            raise BadFrame(f"{type(frame).__name__.removesuffix('Frame')} out of turn")
-
-    def recognise(self, version: int, name: str) -> None:
-        """Is this somebody we can talk to, and who it has proved to be?"""
-        assert self.transport is not None
-        self.peer = name
-        try:
-            proved = self.keeper.proved(self.transport)
-        except Refused as error:
-            self.refuse(RefuseFrame(str(error)))
-            return
-        if version != VERSION:
-            self.refuse(RefuseFrame(f"protocol version {version}, expected {VERSION}"))
-        elif proved is not None and proved != name:
-            self.refuse(
-                RefuseFrame(f"it uses the name {name[:64]!r}, but its certificate names {proved!r}")
-            )
-        elif not re.fullmatch(NAME, name):
-            self.refuse(RefuseFrame(f"{name[:64]!r} is not a valid node name"))
-        elif name == self.keeper.name:
-            self.refuse(RefuseFrame(f"it has this node's name, {name!r}; names must differ"))
-        elif self.keeper.barred(name):
-            self.refuse(RefuseFrame("the link is cut on purpose for a while"))
-
-    def open(self, session: LinkSession, resumed: bool, received: int, ended: bool) -> None:
+    def open(self, session: LinkSession, written: int) -> None:
+        """``written``: the number up to which messages of this session were received."""
         self.splitter.limit = FRAME_LIMIT
         self.session = session
-        self.written = received if resumed else 0
+        self.written = written
         self.catch_up()
         self.decided.set_result(True)
-        self.keeper.opened(self, resumed, ended)
-
-    # -- writing ---------------------------------------------------------------------
 
     def catch_up(self) -> None:
         """Take from the session what this connection has not written yet."""

@@ -16,10 +16,10 @@ from functools import partial
 from logging import ERROR, INFO, WARNING
 from pathlib import Path
 from time import clock_gettime_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from meshlock.errors import Refused
-from meshlock.live.links.admission import HANDSHAKE_SECONDS, Admission
+from meshlock.live.links.admission import Admission
 from meshlock.live.links.dialler import Dialler
 from meshlock.live.links.frames import (
     BadFrame,
@@ -27,14 +27,15 @@ from meshlock.live.links.frames import (
     Bye,
     Carry,
     Content,
-    HelloFrame,
-    Here,
-    RefuseFrame,
+    Envelope,
+    Frame,
+    LinksFrame,
     RoutedFrame,
     Stamp,
     pack,
 )
-from meshlock.live.links.link import Ending, LinkConnection, LinkOwner, Receiver
+from meshlock.live.links.handshake import Handshakes
+from meshlock.live.links.link import Ending, LinkConnection, Receiver
 from meshlock.live.links.link_map import LinkMap
 from meshlock.live.links.rate_limit import TokenBuckets
 from meshlock.live.links.reach import Reach
@@ -45,7 +46,7 @@ from meshlock.live.links.session import LinkSession, Overflow
 from meshlock.live.machine import clock
 from meshlock.live.machine.error_text import error_text
 from meshlock.live.machine.failures import Failures
-from meshlock.live.machine.limits import MOST_NODES, SPAN
+from meshlock.live.machine.limits import SPAN
 from meshlock.live.machine.logs import log_event
 from meshlock.live.machine.loop import Lag
 
@@ -53,14 +54,22 @@ if TYPE_CHECKING:
     from meshlock.live.links.zenoh_carrier import ZenohCarrier
 
 
-MOST_PEERS = MOST_NODES
-
 STORED_OF_EACH, STORED_OF_ALL = 1024 * 1024, 16 * 1024 * 1024
 """Bytes of messages of one peer, and of all, that cannot be read yet: before the configuration of
 their pool, or their epoch."""
 
 NEVER = -(2**62)  # in a stamp: no clock has been told yet
 DRIFT = 0.01  # clocks run at rates that differ from true time by at most this factor
+
+
+class LinkOwner(Protocol):
+    """What the node is told."""
+
+    def up(self, peer: str) -> None: ...
+    def down(self, peer: str) -> None: ...
+    def map_changed(self) -> None: ...
+    def friends(self) -> set[str]: ...
+    def receiver(self, sender: str, pool: str) -> Receiver | None: ...
 
 
 class Mesh:
@@ -93,9 +102,8 @@ class Mesh:
         """Nanoseconds, from no particular moment on; it goes on while the machine sleeps."""
         self.sessions: dict[str, LinkSession] = {}
         self.open: dict[str, LinkConnection] = {}
-        self.dialling: dict[str, LinkConnection] = {}  # peer: our own handshake with it
         self.heard: dict[str, float] = {}  # peer: when its last connection fell silent
-        self.handshakes: set[LinkConnection] = set()
+        self.handshakes = Handshakes(self)
         self.linked: set[str] = set()  # peers that the owner knows to be up
         self.dirty: list[LinkConnection] = []
         self.cuts: dict[str, float] = {}  # links that are cut on purpose: until when
@@ -167,61 +175,17 @@ class Mesh:
 
     # -- what connections ask and tell -------------------------------------------------
 
-    def greeting(self, connection: LinkConnection) -> None:
-        self.handshakes.add(connection)
-
-    def proved(self, transport: asyncio.Transport) -> str | None:
-        if self.zenoh is not None and self.zenoh.carries(transport):
+    def proved(self, connection: LinkConnection) -> str | None:
+        """The name that its other end has proved; None where nothing is proved."""
+        assert connection.transport is not None
+        if self.zenoh is not None and self.zenoh.carries(connection.transport):
             return None  # Zenoh decides who may speak there
-        return self.security.vouched(transport)
-
-    def session(self, connection: LinkConnection) -> LinkSession:
-        if connection.dialled and connection.hello is None:
-            self.dialling[connection.peer] = connection
-        return self.session_of(connection.peer)
-
-    def has_link(self, here: Here) -> bool:
-        """Did the one whom we are dialling reach us first?"""
-        before = self.open.get(here.name)
-        return (
-            before is not None
-            and self.sessions[here.name].peer_boot == here.boot
-            and self.time() - before.heard < self.dead
-        )
-
-    def refuses(self, connection: LinkConnection, hello: HelloFrame) -> RefuseFrame | None:
-        """Why somebody who dialled in cannot have a link just now; None if it can."""
-        peer = hello.name
-        ours = self.dialling.get(peer)
-        if ours is not None and not ours.reason and self.name < peer:
-            return RefuseFrame("both nodes dialled, and the other connection is kept", mutual=True)
-        before = self.open.get(peer)
-        if before is not None and self.time() - before.heard < self.dead:
-            if self.sessions[peer].peer_boot != hello.boot:
-                return RefuseFrame(f"another process with the name {peer!r} is linked already")
-            if hello.generation < self.sessions[peer].generation:  # said before we were linked
-                return RefuseFrame("linked already", mutual=True)
-        if peer not in self.sessions and not self.has_room():
-            return RefuseFrame(f"more than {MOST_PEERS} peers")
-        return None
-
-    def has_room(self) -> bool:
-        """For one more session."""
-        if len(self.sessions) >= MOST_PEERS:
-            self.forget_idle()
-        return len(self.sessions) < MOST_PEERS
-
-    def forget_idle(self) -> None:
-        """Drop sessions that are down and never had a custody message, either way."""
-        for peer, session in list(self.sessions.items()):
-            used = session.up or session.custody_sent or session.custody_received
-            if not used and peer not in self.dialling:
-                del self.sessions[peer]
+        return self.security.vouched(connection.transport)
 
     def opened(self, connection: LinkConnection, resumed: bool, ended: bool) -> None:
         """A handshake is done; ``ended`` says that the generation before it is over."""
         peer = connection.peer
-        self.end_handshake(connection)
+        self.handshakes.end(connection)
         before = self.open.get(peer)
         if before is not None:
             before.abort("replaced by a newer connection")
@@ -257,13 +221,26 @@ class Mesh:
         if receiver is not None:
             receiver.receive(sender, frame)
 
-    def beaten(self, connection: LinkConnection, frame: Beat) -> None:
-        boot = self.sessions[connection.peer].peer_boot
-        self.clocks[connection.peer] = (boot, frame.clock, self.clock())
+    def receive_other(self, connection: LinkConnection, frame: Frame) -> None:
+        peer = connection.peer
+        if isinstance(frame, Beat):
+            session = self.sessions[peer]
+            session.acknowledge(frame.acknowledged)
+            self.clocks[peer] = (session.peer_boot, frame.clock, self.clock())
+        elif isinstance(frame, Bye):
+            self.parting(connection)
+        elif isinstance(frame, RoutedFrame):
+            self.router.receive(peer, frame)
+        elif isinstance(frame, Envelope):
+            self.router.arrives(peer, frame)
+        elif isinstance(frame, LinksFrame):
+            self.link_map.receive(peer, frame)
+        else:
+            raise BadFrame(f"{type(frame).__name__.removesuffix('Frame')} out of turn")
 
     def lost(self, connection: LinkConnection, reason: str) -> None:
         peer = connection.peer
-        self.end_handshake(connection)
+        self.handshakes.end(connection)
         if self.open.get(peer) is connection:
             del self.open[peer]
             self.heard[peer] = connection.heard
@@ -282,12 +259,6 @@ class Mesh:
         else:
             self.refusals.note(peer, f"it sent {error}")
 
-    def end_handshake(self, connection: LinkConnection) -> None:
-        """Its handshake is over, one way or the other."""
-        self.handshakes.discard(connection)
-        if self.dialling.get(connection.peer) is connection:
-            del self.dialling[connection.peer]
-
     # -- time --------------------------------------------------------------------------
 
     def tick(self) -> None:
@@ -302,9 +273,7 @@ class Mesh:
         for connection in self.open.values():
             connection.tick(patient)
         self.failures.run("accept", self.admission.tick, now)
-        for connection in list(self.handshakes):
-            if now - connection.began > HANDSHAKE_SECONDS:
-                connection.abort("handshake timed out")
+        self.handshakes.tick(now)
 
     def notice_silence(self, now: float) -> None:
         for peer in list(self.linked):
@@ -389,7 +358,7 @@ class Mesh:
             raise Refused(f"There is no link to '{peer}': nothing was cut.")
         self.cuts[peer] = self.time() + seconds
         log_event(WARNING, "link cut on purpose", peer=peer, seconds=seconds)
-        for connection in list(self.handshakes):
+        for connection in list(self.handshakes.open):
             if connection.peer == peer:
                 connection.abort("cut on purpose")
         self.fail(peer, "cut on purpose")
@@ -485,7 +454,7 @@ class Mesh:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        connections = [*self.open.values(), *self.handshakes]
+        connections = [*self.open.values(), *self.handshakes.open]
         self.linked.clear()
         for connection in connections:
             connection.close("this node is leaving")

@@ -235,7 +235,7 @@ class Router:
         if self.asked.get(origin, (0, 0.0))[0] != number:
             return  # to nothing that we have asked
         del self.asked[origin]
-        if origin not in mesh.sessions and not mesh.has_room():
+        if origin not in mesh.sessions and not mesh.handshakes.has_room():
             return
         session = mesh.session_of(origin)
         if session.up:

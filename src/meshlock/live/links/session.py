@@ -77,17 +77,8 @@ class LinkSession:
     # -- greeting ------------------------------------------------------------------
 
     def hello(self, seen: str = "") -> HelloFrame:
-        return HelloFrame(
-            VERSION,
-            self.me,
-            self.boot,
-            self.peer_boot,
-            self.generation,
-            self.up,
-            self.received,
-            self.custody_received,
-            seen,
-        )
+        said = (self.generation, self.up, self.received, self.custody_received)
+        return HelloFrame(VERSION, self.me, self.boot, self.peer_boot, *said, seen)
 
     def welcome(self, hello: HelloFrame) -> tuple[Welcome, bool]:
         """Decide how to go on with the one who dialled; True if our generation ended."""
@@ -100,16 +91,8 @@ class LinkSession:
         else:
             generation = max(self.generation, hello.generation) + 1
             self.begin(generation, hello.kept if known else 0)
-        verdict = Welcome(
-            VERSION,
-            self.me,
-            self.boot,
-            hello.boot,
-            self.generation,
-            resumed,
-            self.received,
-            self.custody_received,
-        )
+        said = (self.generation, resumed, self.received, self.custody_received)
+        verdict = Welcome(VERSION, self.me, self.boot, hello.boot, *said)
         return verdict, was_up and not resumed
 
     def obey(self, welcome: Welcome, told: HelloFrame) -> bool | None:
