@@ -12,7 +12,7 @@ from meshlock.errors import Refused
 from meshlock.settings import argument, option
 
 if TYPE_CHECKING:
-    from meshlock.simulate.outcome import ScenarioOutcome
+    from meshlock.simulate.driven import ScenarioOutcome
 
 
 def scenario(

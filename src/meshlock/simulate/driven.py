@@ -11,17 +11,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from meshlock.algorithms.actor import Actor, Algorithm, ChoosingActor, Message
-from meshlock.algorithms.recovery.messages import Inner
+from meshlock.algorithms.actor import NIL, Actor, Algorithm, ChoosingActor, Message
+from meshlock.algorithms.recovery.messages import Inner, content
 from meshlock.algorithms.registry import refuse_impossible, settle
 from meshlock.algorithms.steps import in_grants, urgency, without_unit
 from meshlock.errors import Refused
 from meshlock.properties.sentences import no_link
 from meshlock.simulate.driven_lives import ENDLESS, DrivenLives, Impossible
-from meshlock.simulate.on_the_way import OnTheWay, at, described
-from meshlock.simulate.outcome import ScenarioOutcome
 from meshlock.simulate.scenario import Scenario, refuse_set_up
 from meshlock.topology.mobility.live_graph import LiveGraph
+from meshlock.trace.convert import shown
 from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter
 from meshlock.world.channels import CUSTODY, DRAIN, LEASES, precious
@@ -32,6 +31,53 @@ from meshlock.world.steps import Steps
 
 LONG = 10
 """Leases without an entry: after these, a client that waits is taken to wait forever."""
+
+
+class ScenarioOutcome:
+    """What came of a driven run."""
+
+    def __init__(self, scenario: Scenario, algorithm: Algorithm, options: dict[str, str]) -> None:
+        self.scenario = scenario
+        self.algorithm = algorithm
+        self.options = options
+        self.entries: list[int] = []  # nodes, in the order in which their clients entered
+        self.unserved: list[int] = []  # nodes whose client waits for ever
+        self.violated: dict[str, str] = {}
+        self.unmet: list[str] = []  # the expectations that were not met
+        self.transcript = ""
+
+    @property
+    def good(self) -> bool:
+        return not (self.unserved or self.violated or self.unmet)
+
+    def figures(self) -> dict[str, Any]:
+        first = self.scenario.first
+        return {
+            "scenario": self.scenario.name,
+            "title": self.scenario.title,
+            "algorithm": self.algorithm.name,
+            "options": self.options,
+            "entries": [node + first for node in self.entries],
+            "unserved": [node + first for node in self.unserved],
+            "violated": self.violated,
+            "unmet": self.unmet,
+            "good": self.good,
+            "transcript": self.transcript.splitlines(),
+        }
+
+
+class OnTheWay(list[Message]):
+    """In the order in which they were sent."""
+
+    def find(self, way: tuple[int, int], which: int = 1) -> int:
+        """The place of the first message from one node to another, or of the one of that number;
+        -1 if there are fewer."""
+        for place, message in enumerate(self):
+            if (message.sender, message.receiver) == way:
+                which -= 1
+                if which == 0:
+                    return place
+        return -1
 
 
 class DrivenRun(Steps):
@@ -145,7 +191,7 @@ class DrivenRun(Steps):
     def leave(self, node: int, which: int = 1) -> bool:
         """The client inside longest at this node leaves, or the one of that number; False if
         there is none."""
-        client = at(self.inside, node, which)
+        client = client_at(self.inside, node, which)
         if client is None:
             return False
         self.release(client)
@@ -159,7 +205,7 @@ class DrivenRun(Steps):
     def give_up(self, node: int, which: int = 1) -> bool:
         """The client that waits longest at this node gives up, or the one of that number; False
         if there is none."""
-        client = at(self.waiting, node, which)
+        client = client_at(self.waiting, node, which)
         if client is None:
             return False
         self.text = "withdraws its request"
@@ -171,7 +217,7 @@ class DrivenRun(Steps):
     def give_some(self, node: int, part: int, which: int = 1) -> bool:
         """The client inside longest at this node releases a part of its permits, or the one of that
         number; False if there is none."""
-        client = at(self.inside, node, which)
+        client = client_at(self.inside, node, which)
         if client is None:
             return False
         if not 0 < part < client.want:
@@ -188,7 +234,7 @@ class DrivenRun(Steps):
     def rush(self, node: int, priority: int, which: int = 1) -> bool:
         """The client that waits longest at this node gets another priority, or the one of that
         number; False if there is none."""
-        client = at(self.waiting, node, which)
+        client = client_at(self.waiting, node, which)
         if client is None:
             return False
         before, after = self.in_steps(client.priority), self.in_steps(priority)
@@ -203,7 +249,7 @@ class DrivenRun(Steps):
     def finish(self) -> None:
         """Let everything arrive and everybody leave, and time pass while nobody enters."""
         idle = 0
-        while self.settle():
+        while self.deliver_all():
             if self.inside:
                 idle = 0
                 self.release(next(iter(self.inside.values())))
@@ -244,6 +290,19 @@ class DrivenRun(Steps):
 
     # -- messages -------------------------------------------------------------------------
 
+    def hold(self, sender: int, receiver: int) -> None:
+        """Nothing on this way is delivered unless it is said for each message."""
+        self.held.add((sender, receiver))
+
+    def let_go(self, sender: int, receiver: int) -> None:
+        self.held.discard((sender, receiver))
+
+    def deliver_first(self, sender: int, receiver: int, which: int = 1) -> None:
+        self.deliver_at(self.place_of(sender, receiver, which))
+
+    def lose_first(self, sender: int, receiver: int, which: int = 1) -> None:
+        self.lose(self.on_the_way[self.place_of(sender, receiver, which)])
+
     def place_of(self, sender: int, receiver: int, which: int = 1) -> int:
         """Where the first message from one to the other is, or the one of that number."""
         place = self.on_the_way.find((sender, receiver), which)
@@ -261,7 +320,7 @@ class DrivenRun(Steps):
             line = self.on_the_way
             line[first], line[second] = line[second], line[first]
 
-    def settle(self) -> bool:
+    def deliver_all(self) -> bool:
         """Deliver all there is, in the order sent; False if there is no end to it."""
         for _ in range(ENDLESS):
             places = [
@@ -346,6 +405,10 @@ class DrivenRun(Steps):
         self.link_changes(me, peer, up)
 
     def link_up(self, one: int, other: int) -> None:
+        self.refuse_down(one)
+        self.refuse_down(other)
+        if self.graph.linked(one, other):
+            raise Impossible(f"There is a link {self.called(one)}-{self.called(other)} already.")
         if self.custody:
             self.notice(one, other, True)
             self.notice(other, one, True)
@@ -359,7 +422,7 @@ class DrivenRun(Steps):
 
     def link_down(self, one: int, other: int) -> None:
         between = f"{self.called(one)}-{self.called(other)}"
-        if (min(one, other), max(one, other)) not in self.links:
+        if not self.graph.linked(one, other):
             raise Impossible(f"There is no link {between}.")
         if self.custody:
             self.notice(one, other, False)
@@ -367,7 +430,7 @@ class DrivenRun(Steps):
             return
         failures = self.scenario.failures if self.layered is None else LEASES
         if not self.empty_link(one, other, failures, ENDLESS):  # what arrives is answered
-            raise Impossible(f"The link {between} never becomes idle.")
+            raise Refused(f"The link {between} never becomes idle.")
         self.unlink(one, other)
         for node, peer in ((one, other), (other, one)):
             self.text = f"sees the link to {self.called(peer)} fail"
@@ -463,6 +526,13 @@ class DrivenRun(Steps):
 
     # -- what is seen ---------------------------------------------------------------------------
 
+    def holders(self) -> list[int]:
+        """The nodes that have a token."""
+        if self.layered is not None:
+            for node in self.nodes:
+                self.layered.set_clock(node.me, self.now)
+        return [node.me for node in self.nodes if self.is_up(node.me) and node.tokens()]
+
     def fathers(self) -> list[int]:
         """The tree as it is: everybody's father."""
         found: list[int] = []
@@ -477,6 +547,25 @@ class DrivenRun(Steps):
 
     def described(self, message: Message) -> str:
         return described(message, self.scenario)
+
+
+def client_at(clients: dict[int, SimulatedClient], node: int, which: int) -> SimulatedClient | None:
+    """Of these clients, the one of that number at this node; None if there are fewer."""
+    here = [client for client in clients.values() if client.node == node]
+    return here[which - 1] if len(here) >= which else None
+
+
+def described(message: Message, scenario: Scenario) -> str:
+    """Its kind and its fields, with nodes as the script calls them."""
+    message = content(message)
+    words = [message.kind]
+    names = message.reductions.names or ()
+    for name, value in zip(message.fields, message.freeze()[1:], strict=True):
+        if name in names and isinstance(value, int):
+            words.append(f"{name}={scenario.called(value) if value != NIL else 'nil'}")
+        else:
+            words.append(f"{name}={shown(value)}")
+    return " ".join(words)
 
 
 def refuse_other_tree(run: DrivenRun) -> None:

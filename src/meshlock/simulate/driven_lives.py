@@ -52,16 +52,24 @@ class DrivenLives:
             run.text = f"sees the link to {run.called(me)} fail"
             run.link_changes(peer, me, False)
 
-    def restart(self, me: int, disk: bool, links: bool) -> None:
+    def restart(self, me: int, *without: str) -> None:
+        """Perhaps without its ``disk``, or without its ``links``."""
         layered, run = self.nodes, self.run
+        disk = "disk" not in without
         if layered.up[me]:
             raise Impossible(f"Node {run.called(me)} is up.")
         run.text = "restarts" if disk else "restarts without its disk"
         run.begin_life(me, disk)
-        if links:
+        if "links" not in without:
             for peer in self.links[me]:
                 if layered.up[peer]:
                     run.link_up(min(me, peer), max(me, peer))
+
+    def cannot_reach(self, me: int, *others: int) -> None:
+        """The node learns that it cannot reach these."""
+        layered = self.nodes
+        self.run.refuse_down(me)
+        layered.layers[me].cannot_reach(set(others))
 
     def rouse(self, me: int, chance: float | None = None) -> None:
         """The clock of this node says that something is due."""
@@ -87,7 +95,7 @@ class DrivenLives:
         end = run.now + time
         for _ in range(ENDLESS):
             self.notice_unreachable()
-            if not run.settle():
+            if not run.deliver_all():
                 break
             due, me = end, NIL
             for layer in layered.layers:

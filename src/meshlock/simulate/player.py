@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from operator import attrgetter
 
 from meshlock.algorithms.actor import Algorithm
 from meshlock.algorithms.recovery.messages import KINDS
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 from meshlock.properties.sentences import broken_off
-from meshlock.simulate.driven import DrivenRun
+from meshlock.simulate.driven import DrivenRun, ScenarioOutcome
 from meshlock.simulate.driven_lives import Impossible
-from meshlock.simulate.outcome import ScenarioOutcome
 from meshlock.simulate.scenario import Scenario, drawn, scenario
 from meshlock.trace.writer import TraceWriter
 from meshlock.world.effects import by_name
 
-OF_CLIENTS = {"leave": 0, "withdraw": 0, "raise": 1, "release": 1}
-"""What is done to a client, and how many numbers that takes."""
+VERBS = {
+    "leave": ("leave", "node signed?"),
+    "withdraw": ("give_up", "node signed?"),
+    "raise": ("rush", "node priority signed?"),
+    "release": ("give_some", "node signed signed?"),
+    "notice": ("notice", "way up|down"),
+    "settle": ("deliver_all", ""),
+    "finish": ("finish", ""),
+    "link up": ("link_up", "link"),
+    "link down": ("link_down", "link"),
+    "deliver": ("deliver_first", "way whole?"),
+    "lose": ("lose_first", "way whole?"),
+    "overtake": ("overtake", "way"),
+    "hold": ("hold", "way"),
+    "let go": ("let_go", "way"),
+    "crash": ("lives.crash", "node"),
+    "restart": ("lives.restart", "node without? disk|links? disk|links?"),
+    "wait": ("lives.wait", "decimal"),
+    "time": ("lives.set_time", "decimal"),
+    "wake": ("lives.rouse", "node chance? decimal?"),
+    "unreachable": ("lives.cannot_reach", "node node*"),
+    "resize": ("lives.nodes.resize", "node whole"),
+    "member": ("lives.nodes.change_member", "node add|remove node"),
+}
+"""What each line calls in the run, and what its other words are: values that :class:`.Scenario`
+reads, or one of the words that are named. ``?``: it may be missing; ``*``: there may be many."""
+
+OF_CLIENTS = {
+    "leave": "nobody is inside there",
+    "release": "nobody is inside there",
+    "withdraw": "nobody waits there",
+    "raise": "nobody waits there",
+}
+"""What a scenario is told that does this to a client which is not there."""
 
 
 class Player:
@@ -61,93 +92,51 @@ class Player:
             raise self.scenario.wrong(number, str(error)) from None
 
     def does(self, number: int, words: list[str]) -> None:
+        """What a line says. A client that is not there is an expectation that is not met."""
+        if not self.attempt(number, words):
+            self.judge(" ".join(words[:2]), False, OF_CLIENTS[words[0]])
+
+    def attempt(self, number: int, words: list[str]) -> bool:
+        """Do what a line says; False if it is about a client that is not there."""
         script, run = self.scenario, self.run
         verb = words[0] if words[0] not in ("link", "let") else " ".join(words[:2])
         rest = words[len(verb.split()) :]
         if verb == "request" and rest:
             self.request(number, rest)
-        elif len(rest) - OF_CLIENTS.get(verb, len(rest)) in (1, 2):
-            self.of_client(number, verb, rest)
-        elif verb == "notice" and len(rest) == 2 and rest[1] in ("up", "down"):
-            run.notice(*script.link(number, rest[0], "->"), rest[1] == "up")
+        elif verb == "expect" and rest:
+            self.expect(number, rest)
         elif verb == "behaviour" and rest:
             nodes = [script.node(number, word) for word in rest[:-1]]
             run.behave(nodes or list(range(script.size)), rest[-1])
-        elif verb == "settle" and not rest:
-            run.settle()
-        elif verb == "finish" and not rest:
-            run.finish()
-        elif verb == "expect" and rest:
-            self.expect(number, rest)
-        elif verb in ("link up", "link down") and len(rest) == 1:
-            one, other = script.link(number, rest[0])
-            if verb == "link up":
-                run.link_up(one, other)
-            else:
-                run.link_down(one, other)
-        elif verb in ("deliver", "lose") and len(rest) in (1, 2):
-            one, other = script.link(number, rest[0], "->")
-            which = script.whole(number, rest[1]) if len(rest) == 2 else 1
-            place = run.place_of(one, other, which)
-            if verb == "deliver":
-                run.deliver_at(place)
-            else:
-                run.lose(run.on_the_way[place])
-        elif verb in ("overtake", "hold", "let go") and len(rest) == 1:
-            link = script.link(number, rest[0], "->")
-            if verb == "overtake":
-                run.overtake(*link)
-            elif verb == "hold":
-                run.held.add(link)
-            else:
-                run.held.discard(link)
-        elif rest and self.does_to_lives(number, verb, rest):
-            pass
         else:
-            raise script.wrong(number, f"cannot do '{' '.join(words)}'.")
-
-    def of_client(self, number: int, verb: str, words: list[str]) -> None:
-        """Of the first client there, or of the one whose number is said last."""
-        script, run = self.scenario, self.run
-        acts: dict[str, Callable[..., bool]] = {
-            "leave": run.leave,
-            "withdraw": run.give_up,
-            "raise": run.rush,
-            "release": run.give_some,
-        }
-        numbers = [script.signed(number, word) for word in words[2 if verb == "raise" else 1 :]]
-        if verb == "raise":
-            numbers.insert(0, script.priority(number, words[1], run.units))
-        if not acts[verb](script.node(number, words[0]), *numbers):
-            waits = verb in ("withdraw", "raise")
-            missing = "nobody waits there" if waits else "nobody is inside there"
-            self.judge(f"{verb} {words[0]}", False, missing)
-
-    def does_to_lives(self, number: int, verb: str, rest: list[str]) -> bool:
-        """What concerns only nodes under the recovery layer; False if it is no such thing."""
-        script, lives = self.scenario, self.run.lives
-        if verb == "crash" and len(rest) == 1:
-            lives.crash(script.node(number, rest[0]))
-        elif verb == "restart" and set(rest[1:]) <= {"without", "disk", "links"}:
-            lives.restart(script.node(number, rest[0]), "disk" not in rest, "links" not in rest)
-        elif verb == "wait" and len(rest) == 1:
-            lives.wait(script.decimal(number, rest[0]))
-        elif verb == "time" and len(rest) == 1:
-            lives.set_time(script.decimal(number, rest[0]))
-        elif verb == "wake" and len(rest) in (1, 3):
-            chance = script.decimal(number, rest[2]) if len(rest) == 3 else None
-            lives.rouse(script.node(number, rest[0]), chance)
-        elif verb == "unreachable":
-            nodes = [script.node(number, word) for word in rest]
-            lives.nodes.layers[nodes[0]].cannot_reach(set(nodes[1:]))
-        elif verb == "resize" and len(rest) == 2:
-            lives.nodes.resize(script.node(number, rest[0]), script.whole(number, rest[1]))
-        elif verb == "member" and len(rest) == 3 and rest[1] in ("add", "remove"):
-            node, other = script.node(number, rest[0]), script.node(number, rest[2])
-            lives.nodes.change_member(node, rest[1], other)
-        else:
-            return False
+            values = self.values(number, verb, rest)
+            if values is None:
+                raise script.wrong(number, f"cannot do '{' '.join(words)}'.")
+            done = attrgetter(VERBS[verb][0])(run)(*values)
+            return done is not False or verb not in OF_CLIENTS
         return True
+
+    def values(self, number: int, verb: str, words: list[str]) -> list[object] | None:
+        """What is handed to the method of this verb; None if its line does not look like that."""
+        kinds = VERBS[verb][1].split() if verb in VERBS else []
+        if kinds and kinds[-1].endswith("*"):
+            kinds += kinds[-1:] * (len(words) - len(kinds))
+        least = len([kind for kind in kinds if kind[-1] not in "?*"])
+        if verb not in VERBS or not least <= len(words) <= len(kinds):
+            return None
+        values: list[object] = []
+        for kind, word in zip([kind.rstrip("?*") for kind in kinds], words, strict=False):
+            if kind == "priority":
+                values.append(self.scenario.priority(number, word, self.run.units))
+            elif kind in ("way", "link"):
+                values += self.scenario.link(number, word, "->" if kind == "way" else "-")
+            elif kind in ("node", "whole", "signed", "decimal"):
+                values.append(getattr(self.scenario, kind)(number, word))
+            elif word not in kind.split("|"):
+                return None
+            elif "|" in kind:
+                values.append(word == "up" if kind == "up|down" else word)
+        return values
 
     def request(self, number: int, words: list[str]) -> None:
         node = self.scenario.node(number, words[0])
@@ -169,22 +158,21 @@ class Player:
     # -- expectations ---------------------------------------------------------------------------
 
     def expect(self, number: int, words: list[str]) -> None:
-        what, rest = words[0], words[1:]
-        if what == "messages" and rest and len(rest) % 2 == 0:
-            met, seen = self.sent(number, rest)
-        elif what == "hops" and len(rest) == 1:
-            hops = self.run.hops
-            met, seen = hops == self.scenario.whole(number, rest[0]), f"crossed: {hops}"
-        elif what == "epochs" and len(rest) == 1:
-            epochs = self.run.lives.nodes.monitor.epochs
-            met, seen = epochs == self.scenario.whole(number, rest[0]), f"epochs: {epochs}"
-        elif what == "tree" and rest:
-            met, seen = self.grown(number, rest)
-        elif what in ("served", "entries", "before", "inside", "token"):
-            nodes = [self.scenario.node(number, word) for word in rest]
-            met, seen = self.clients(number, what, nodes)
-        else:
-            raise self.scenario.wrong(number, f"cannot expect '{' '.join(words)}'.")
+        run, script = self.run, self.scenario
+        match words:
+            case ["messages", _, *_] if len(words) % 2 == 1:
+                met, seen = self.sent(number, words[1:])
+            case ["hops", count]:
+                met, seen = run.hops == script.whole(number, count), f"crossed: {run.hops}"
+            case ["epochs", count]:
+                epochs = run.lives.nodes.monitor.epochs
+                met, seen = epochs == script.whole(number, count), f"epochs: {epochs}"
+            case ["tree", *chains] if chains:
+                met, seen = self.grown(number, chains)
+            case ["served" | "entries" | "before" | "inside" | "token" as what, *rest]:
+                met, seen = self.clients(number, what, [script.node(number, one) for one in rest])
+            case _:
+                raise script.wrong(number, f"cannot expect '{' '.join(words)}'.")
         self.judge(" ".join(words), met, seen)
 
     def clients(self, number: int, what: str, nodes: list[int]) -> tuple[bool, str]:
@@ -204,7 +192,7 @@ class Player:
             inside = sorted([request.node for request in run.inside.values()])
             return inside == sorted(nodes), f"inside: {listed(inside)}"
         if what == "token" and len(nodes) == 1:
-            holders = holders_in(run)
+            holders = run.holders()
             return holders == nodes, f"the token is at: {listed(holders)}"
         raise self.scenario.wrong(number, f"cannot expect '{what} {listed(nodes)}'.")
 
@@ -236,14 +224,6 @@ class Player:
         self.run.lines.append("  yes" if met else f"  NO, {seen}")
         if not met:
             self.run.outcome.unmet.append(f"{expected}: no, {seen}")
-
-
-def holders_in(run: DrivenRun) -> list[int]:
-    """Who has the token."""
-    if run.layered is not None:
-        for node in run.nodes:
-            run.layered.set_clock(node.me, run.now)
-    return [node.me for node in run.nodes if run.is_up(node.me) and node.tokens()]
 
 
 def play(

@@ -12,15 +12,18 @@ from typing import Any
 
 import msgspec
 
-from meshlock.algorithms.actor import WAKE, ChoosingActor, Effect, Enter, Message, Save, choices_of
+from meshlock.algorithms.actor import NIL, Actor, Enter, Message
 from meshlock.algorithms.recovery.messages import Inner, content
-from meshlock.algorithms.registry import find, joined, settle
-from meshlock.algorithms.steps import UNIT, in_grants, units
+from meshlock.algorithms.registry import find, settle
+from meshlock.algorithms.steps import UNIT, in_grants
 from meshlock.topology.graphs import Complete, Graph, Rooted, Topology
 from meshlock.topology.specification import MOST_LINKS
+from meshlock.trace.audit import counts
 from meshlock.trace.reader import BadTrace, Trace
 from meshlock.trace.writer import TraceWriter
+from meshlock.world.clients import SimulatedClient
 from meshlock.world.lives import LayeredNodes, recorded_layer
+from meshlock.world.steps import Steps
 
 Line = dict[str, Any]
 
@@ -52,43 +55,37 @@ def refuse_too_large(trace: Trace) -> None:
         )
 
 
-class Rerun:
+class Rerun(Steps):
+    """Nodes that do again what a trace with this set-up says."""
+
     def __init__(self, setup: Line) -> None:
         if too_large(setup):
             raise Differs("too large")
         algorithm = find(str(setup.get("algorithm")))
         given = {str(name): str(value) for name, value in dict(setup.get("options", {})).items()}
-        size, links, tree = setup["nodes"], setup.get("links"), setup.get("tree")
+        size, permits, links = setup["nodes"], setup["permits"], setup.get("links")
         network: Topology = Complete(size)
         if links != "complete":
             network = Graph(size, [(one, other) for one, other in links or []])
-        if tree:
-            network = Rooted(size, network.links(), tree)
-        unit = given.pop(UNIT, "")
+        if setup.get("tree"):
+            network = Rooted(size, network.links(), setup["tree"])
+        unit, live = given.pop(UNIT, ""), setup.get("source") == "live"
         options = settle(algorithm, given)
-        if unit or setup.get("source") == "live":
+        if unit or live:
             options = in_grants(options)
-        self.near = [set(network.neighbours(node)) for node in range(size)]
-        self.layered: LayeredNodes | None = None
+        near = [set(network.neighbours(node)) for node in range(size)]
+        layered: LayeredNodes | None = None
         if "recovery" in setup:
             layer = recorded_layer(setup["recovery"])
-            self.layered = LayeredNodes(
-                layer, algorithm, options, setup["permits"], self.near.__getitem__
-            )
-            self.out = self.layered.out
-            self.nodes = self.layered.nodes
-        elif setup.get("source") == "live":
-            self.out = []
-            self.nodes = joined(
-                algorithm, size, setup["holder"], setup["permits"], options, self.out
-            )
-        else:
-            self.out = []
-            self.nodes = algorithm.make(network, setup["permits"], options, self.out)
-        self.units = units(options)
-        self.choosing = choices_of(self.nodes[0]) > 1
+            layered = LayeredNodes(layer, algorithm, options, permits, near.__getitem__)
+        founder = setup["holder"] if live and layered is None else NIL
+        super().__init__(algorithm, options, network, permits, 0, None, layered, founder)
+        self.near = near
+        self.observed = True
+        self.many_clients = True  # those that queued are not in the trace yet
         self.flying: dict[int, Message] = {}
-        self.wants: dict[int, int] = {}  # of all clients
+        self.told: list[Line] = []  # the effects of the step at hand
+        self.told_choice = -1
         self.writer = TraceWriter(self, True)  # knows which variables changed
         self.setup = {**setup, "states": [self.writer.changed(node) for node in self.nodes]}
 
@@ -97,64 +94,48 @@ class Rerun:
 
     def step(self, lines: list[Line]) -> None:
         """Do the step and note in its first line which variables it changed."""
-        cause = lines[0]
+        cause, *effects = lines
         kind = cause["event"]
-        if kind in ("move", "end", "lease-lost") or (kind == "withdraw" and "crash" in cause):
-            return
         if kind == "drop":
             self.flying.pop(cause["id"], None)
-            return
-        me = cause["node"]
-        if self.layered is not None:
-            if kind == "crash":
-                self.unlink(me)
-                return
-            self.layered.set_clock(me, cause["t"])
-        if self.choosing:
-            node = self.nodes[me]
-            assert isinstance(node, ChoosingActor)
-            node.choose(cause["choice"])
-        self.call(kind, me, cause)
-        self.compare(me, [line for line in lines[1:] if line["event"] in ("send", "enter")])
-        if changed := self.writer.changed(self.nodes[me]):
-            cause["state"] = changed
+        elif kind == "crash":
+            self.unlink(cause["node"])
+            self.end_life(cause["node"])
+        elif kind not in ("move", "end", "lease-lost") and "crash" not in cause:
+            self.now = cause["t"]
+            self.told = [line for line in effects if line["event"] in ("send", "enter")]
+            self.told_choice = cause.get("choice", -1)
+            self.act(kind, cause["node"], cause)
+            if changed := self.writer.changed(self.nodes[cause["node"]]):
+                cause["state"] = changed
 
-    def priority(self, cause: Line) -> int:
-        """As the node was given it: live nodes count in grants."""
-        counts: float = cause["urgency" if "urgency" in cause else "priority"]
-        return round(counts * self.units)
-
-    def call(self, kind: str, me: int, cause: Line) -> None:
-        node = self.nodes[me]
+    def act(self, kind: str, me: int, cause: Line) -> None:
         if kind == "request":
-            self.wants[cause["client"]] = cause["want"]
-            node.request(cause["client"], cause["want"], self.priority(cause))
+            client = SimulatedClient(me, cause["want"], self.priority(cause), cause["client"])
+            self.present[client.number] = client
+            self.request(client)
         elif kind == "give-back":
-            node.release_some(cause["client"], cause["permits"])
+            self.release_some(self.present[cause["client"]], cause["permits"])
         elif kind == "priority":
-            client = cause["client"]
-            node.change_priority(client, self.wants[client], self.priority(cause))
+            self.change_priority(self.present[cause["client"]], self.priority(cause))
         elif kind == "leave":
-            node.release(cause["client"])
+            self.release(self.present[cause["client"]])
         elif kind == "withdraw":
-            node.withdraw(cause["client"])
+            self.withdraw(self.present[cause["client"]])
         elif kind == "deliver":
             message = self.flying.pop(cause["id"])
             if isinstance(message, Inner):
                 message.travelled = cause["seal"][-1]
-            node.receive(message)
+            self.deliver(message)
         elif kind == "undelivered":
-            node.undelivered(self.flying.pop(cause["id"]))
-        elif kind == "link-up":
-            self.near[me].add(cause["peer"])
-            self.near[cause["peer"]].add(me)
-            node.link_up(cause["peer"])
-        elif kind == "link-down":
-            self.near[me].discard(cause["peer"])
-            self.near[cause["peer"]].discard(me)
-            node.link_down(cause["peer"])
+            self.return_to_sender(self.flying.pop(cause["id"]))
+        elif kind in ("link-up", "link-down"):
+            peer, up = cause["peer"], kind == "link-up"
+            for one, other in ((me, peer), (peer, me)):
+                (self.near[one].add if up else self.near[one].discard)(other)
+            self.link_changes(me, peer, up)
         elif self.layered is not None and kind in ("start", "restart"):
-            self.layered.restart(me, cause["t"], cause.get("disk", True))
+            self.begin_life(me, cause.get("disk", True))
         elif self.layered is not None and kind == "timer":
             layer = self.layered.layers[me]
             layer.cannot_reach(set(cause.get("unreachable", layer.member.unreachable)))
@@ -163,36 +144,53 @@ class Rerun:
             for verb in ("add", "remove"):
                 if verb in cause:
                     self.layered.change_member(me, verb, cause[verb])
-            layer.timer(WAKE, cause["chance"])
+            self.wake(me, cause["chance"])
         elif kind == "start":
-            node.start()
+            self.set_going(me)
         else:
             raise Differs(kind)
+
+    def priority(self, cause: Line) -> int:
+        """As the node was given it: live nodes count in grants."""
+        return round(counts(cause) * self.units)
 
     def unlink(self, me: int) -> None:
         for peer in self.near[me]:
             self.near[peer].discard(me)
-        self.near[me] = set()
+        self.near[me].clear()
 
-    def compare(self, me: int, lines: list[Line]) -> None:
-        effects: list[Effect] = []
-        for effect in self.out:
-            if isinstance(effect, Message | Enter):
-                effects.append(effect)
-            elif isinstance(effect, Save) and self.layered is not None:
-                self.layered.disk[me] = effect.record
-        self.out.clear()
-        if len(lines) != len(effects):
+    # -- the step --------------------------------------------------------------------------
+
+    def chosen(self, me: int, count: int) -> int:
+        return self.told_choice
+
+    def record(self, node: Actor, event: str, cause: Line) -> None:
+        """Compare what the step does with what the trace says."""
+        effects = [effect for effect in self.out if isinstance(effect, Message | Enter)]
+        if len(self.told) != len(effects):
             raise Differs("another number of effects")
-        for line, effect in zip(lines, effects, strict=True):
+        for line, effect in zip(self.told, effects, strict=True):
             if isinstance(effect, Message):
                 if line["event"] != "send" or line["message"] != content(effect).kind:
                     raise Differs(line["event"])
                 if line["to"] != effect.receiver:
                     raise Differs("another receiver")
                 self.flying[line["id"]] = effect
-            elif isinstance(effect, Enter) and line.get("client") != effect.client:
+            elif line.get("client") != effect.client:
                 raise Differs("another client")
+
+    def admits(self, node: Actor, enter: Enter) -> int:
+        """A mutant may let a client in that does not wait."""
+        return super().admits(node, enter) if enter.client in self.present else 0
+
+    def carry(self, message: Message) -> None:
+        self.in_flight += 1
+
+    def enters(self, node: Actor, client: SimulatedClient) -> None:
+        """The trace says what comes of it."""
+
+    def loses(self, client: SimulatedClient) -> None:
+        """Likewise."""
 
 
 def steps(lines: Iterable[bytes]) -> Iterator[list[Line]]:

@@ -112,6 +112,16 @@ FOLDER = Path(__file__).parent / "scenarios"
 AUTO = -1
 """In the place of a number of members."""
 
+VALUES = {
+    "nodes": ("size", "whole"),
+    "permits": ("permits", "whole"),
+    "founder": ("founder", "node"),
+    "algorithm": ("algorithm", "word"),
+    "seed": ("seed", "whole"),
+    "lease": ("lease", "decimal"),
+}
+"""Lines of the set-up with one value: the attribute of a scenario, and how the value is read."""
+
 
 class Scenario:
     """A script that has been read: its set-up, and its other lines with their numbers."""
@@ -154,47 +164,38 @@ class Scenario:
                 self.wants.append(self.whole(number, words[words.index("want") + 1]))
 
     def reads_set_up(self, number: int, words: list[str]) -> bool:
-        if words[0] == "nodes" and len(words) == 2:
-            self.size = self.whole(number, words[1])
-        elif words[:2] == ["numbered", "from"] and len(words) == 3:
-            self.first = self.whole(number, words[2])
-        elif words[0] == "permits" and len(words) == 2:
-            self.permits = self.whole(number, words[1])
-        elif words[0] == "links":
-            self.links += [self.link(number, word) for word in words[1:]]
-        elif words[0] == "tree" and len(words) > 1:
-            self.tree = self.fathers(number, words[1:])
-        elif words[0] == "failures" and len(words) == 2:
-            if words[1] not in FAILURES:
-                raise self.wrong(
-                    number, f"failures are drain, return or custody, not '{words[1]}'."
-                )
-            self.failures = words[1]
-        elif words[0] == "founder" and len(words) == 2:
-            self.founder = self.node(number, words[1])
-        elif words[0] == "algorithm" and len(words) == 2:
-            self.algorithm = words[1]
-        elif words[0] == "option" and len(words) == 2 and "=" in words[1]:
-            option, _, value = words[1].partition("=")
-            self.options[option] = value
-        elif words == ["deadlines"]:
-            self.deadlines = True
-        elif words[0] == "seed" and len(words) == 2:
-            self.seed = self.whole(number, words[1])
-        elif words[0] == "members" and len(words) == 2:
-            named = {"all": self.size, "auto": AUTO}.get(words[1])
-            self.members = self.whole(number, words[1]) if named is None else named
-            if self.members != AUTO and not 1 <= self.members <= self.size:
-                most = f"1 to {self.size} of the nodes"
-                raise self.wrong(number, f"members are 'auto', 'all' or {most}.")
-        elif words[0] == "lease" and len(words) == 2:
-            self.lease = self.decimal(number, words[1])
-        elif words[0] == "clocks" and len(words) == self.size + 2:
-            self.clocks = [self.whole(number, word) for word in words[1:]]
-        elif words[0] == "unordered":
-            self.unordered.update(words[1:])
-        else:
-            return False
+        match words:
+            case ["nodes" | "permits" | "founder" | "algorithm" | "seed" | "lease" as name, word]:
+                field, kind = VALUES[name]
+                setattr(self, field, getattr(self, kind)(number, word))
+            case ["numbered", "from", word]:
+                self.first = self.whole(number, word)
+            case ["links", *links]:
+                self.links += [self.link(number, word) for word in links]
+            case ["tree", _, *_]:
+                self.tree = self.fathers(number, words[1:])
+            case ["failures", word]:
+                if word not in FAILURES:
+                    text = f"failures are drain, return or custody, not '{word}'."
+                    raise self.wrong(number, text)
+                self.failures = word
+            case ["option", word] if "=" in word:
+                option, _, value = word.partition("=")
+                self.options[option] = value
+            case ["deadlines"]:
+                self.deadlines = True
+            case ["members", word]:
+                named = {"all": self.size, "auto": AUTO}.get(word)
+                self.members = self.whole(number, word) if named is None else named
+                if self.members != AUTO and not 1 <= self.members <= self.size:
+                    most = f"1 to {self.size} of the nodes"
+                    raise self.wrong(number, f"members are 'auto', 'all' or {most}.")
+            case ["clocks", *clocks] if len(clocks) == self.size + 1:
+                self.clocks = [self.whole(number, word) for word in clocks]
+            case ["unordered", *names]:
+                self.unordered.update(names)
+            case _:
+                return False
         return True
 
     def network(self) -> Graph:
@@ -235,6 +236,9 @@ class Scenario:
         if not 0.0 <= value < 1e12:
             raise self.wrong(number, f"'{word}' should be a number, not below 0.")
         return value
+
+    def word(self, number: int, word: str) -> str:
+        return word
 
     def priority(self, number: int, word: str, units: int) -> int:
         """In units of a step of priority; parts of a step only where there are deadlines."""

@@ -13,8 +13,8 @@ from meshlock.algorithms.actor import Algorithm
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.steps import UNIT
 from meshlock.errors import Refused
-from meshlock.simulate.driven import DrivenRun
-from meshlock.simulate.outcome import ScenarioOutcome
+from meshlock.simulate.driven import DrivenRun, ScenarioOutcome
+from meshlock.simulate.driven_lives import Impossible
 from meshlock.simulate.player import Player
 from meshlock.simulate.rerun import refuse_too_large
 from meshlock.simulate.scenario import Scenario, drawn
@@ -49,42 +49,6 @@ class Action:
     def node(self) -> int:
         """Whose handler runs."""
         return self.other if self.verb == "deliver" else self.one
-
-    @property
-    def which(self) -> int:
-        """The first, or the one of that number, behind what else is said."""
-        words = self.rest.split()
-        said = words[1:] if self.verb in ("raise", "release") else words
-        return int(said[0]) if said else 1
-
-    def possible(self, run: DrivenRun) -> bool:
-        """Can this be done in the run as it stands?"""
-        up = self.one < 0 or run.layered is None or run.layered.up[self.one]
-        if self.verb == "request":
-            return up and not run.is_busy(self.one)
-        if self.verb in ("leave", "release"):
-            inside = [client for client in run.inside.values() if client.node == self.one]
-            if len(inside) < self.which:
-                return False
-            part = int(self.rest.split()[0]) if self.verb == "release" else 0
-            return part < inside[self.which - 1].want
-        if self.verb in ("raise", "withdraw"):
-            waiting = [client for client in run.waiting.values() if client.node == self.one]
-            return len(waiting) >= self.which
-        if self.verb in ("deliver", "lose", "overtake"):
-            which = 2 if self.verb == "overtake" else self.which
-            place = run.on_the_way.find((self.one, self.other), which)
-            if place < 0:
-                return False
-            return self.verb != "deliver" or run.arrives(run.on_the_way[place])
-        if self.verb == "notice":
-            return ((self.one, self.other) in run.sees) != (self.rest == "up")
-        if self.verb.startswith("link"):
-            linked = (min(self.one, self.other), max(self.one, self.other)) in run.links
-            return linked == (self.verb == "link down") and up and run.is_up(self.other)
-        if self.verb == "time":
-            return float(self.rest) >= run.now
-        return up != (self.verb == "restart")
 
 
 class Schedule:
@@ -160,15 +124,26 @@ class Play:
         self.run = player.run
         self.done: list[Action] = []
         for number, action in enumerate(schedule.actions, start=1):
-            if not action.possible(self.run):
-                if strict:
-                    raise Refused(f"Step {number} of the trace, '{action.text()}', cannot be done.")
-                continue
-            if action.choice >= 0:
-                self.run.behaviours[action.node] = action.choice
-            self.run.lines.append(f"> {action.text()}")
-            player.act(number, action.text().split())
-            self.done.append(action)
+            if self.attempt(player, number, action):
+                self.done.append(action)
+            elif strict:
+                raise Refused(f"Step {number} of the trace, '{action.text()}', cannot be done.")
+
+    def attempt(self, player: Player, number: int, action: Action) -> bool:
+        """Do it, if that is possible in the run as it stands."""
+        run = self.run
+        if action.verb == "request" and run.is_busy(action.one):
+            return False
+        if action.choice >= 0:
+            run.behaviours[action.node] = action.choice
+        run.lines.append(f"> {action.text()}")
+        try:
+            if player.attempt(number, action.text().split()):
+                return True
+        except Impossible:
+            pass
+        run.lines.pop()
+        return False
 
     def finish(self) -> None:
         """Let everything arrive and everybody leave."""

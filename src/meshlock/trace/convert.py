@@ -47,7 +47,7 @@ def message(event: dict[str, Any]) -> str:
 
 
 def shown(value: Any) -> str:
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return "(" + ",".join([shown(part) for part in value]) + ")"
     return f"{value:g}" if isinstance(value, float) else str(value)
 

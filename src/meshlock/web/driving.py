@@ -249,8 +249,6 @@ class PageRun:
         self.refuse_unserved(verb, values)
         if "one" in values:
             values["one"], values["other"] = self.ends(values["one"], values["other"])
-            if verb == "join" and (values["one"], values["other"]) in self.run.links:
-                raise Refused(f"There is a link {values['one']}-{values['other']} already.")
         values["behaviour"] = action.get("behaviour", "drawn")
         values["disk"] = "without disk" if action.get("disk") is False else ""
         return template.format(**values).strip()

@@ -23,6 +23,8 @@ from meshlock.web.index import Index
 FARTHEST = 5_000
 """Steps that are run again for one answer."""
 MOST_PARTS = 8
+OBSERVED = {"tokens", "free_permits", "permits", "lends"}
+"""What the run itself asks nodes and messages, besides calling a handler."""
 
 
 class Ran:
@@ -94,6 +96,10 @@ class Watch:
 
     def called(self, frame: FrameType, event: str, _: Any) -> Any:
         if frame.f_code.co_filename not in self.files:
+            return None
+        caller = frame.f_back
+        asked = caller is not None and caller.f_code.co_filename not in self.files
+        if asked and frame.f_code.co_name in OBSERVED:
             return None
         self.lines.setdefault(frame.f_code, set())
         return self.line
