@@ -356,7 +356,7 @@ class Timers:
         if self.reason == "" or (self.reason == FEW and reason != FEW):
             self.due = max(now, self.listens_until)
             if reason == LEFT_OUT:  # we have heard of the epoch that others made
-                self.due = now + self.step + self.turn()
+                self.due = now + self.turn()
             elif shared:
                 self.due += self.turn()
             elif reason != FOUND and token is not None and token.until <= now:
