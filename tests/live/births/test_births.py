@@ -22,6 +22,7 @@ from meshlock.errors import setting
 from meshlock.live.interfaces.agent_connection import Connection
 from meshlock.live.interfaces.node import LEASE
 from meshlock.live.interfaces.registry import Registry
+from meshlock.live.links.dialler import LAST_RETRY
 from meshlock.live.pools.birth import Expected
 from meshlock.live.pools.promises import default_folder
 from ports import free_port
@@ -303,6 +304,26 @@ def test_a_lost_quorum_says_why_peers_are_not_linked() -> None:
             await a_while(2 * LEASE)
             with pytest.raises(NotInTime, match=re.escape(f"1 of 2 members reachable; {away}")):
                 await docks(a).acquire(timeout=20)
+
+    run(story)
+
+
+def test_a_peer_that_has_linked_to_us_is_not_said_to_refuse() -> None:
+    """It was dialled in vain while it was down."""
+
+    async def story(network: virtual.Network) -> None:
+        at = [f"{virtual.HOST}:{port}" for port in ports(network, 2)]
+        b = Node("b", listen=at[1])
+        await b.start()
+        async with Node("a", listen=at[0], peers=[at[1]]) as a:
+            await eventually(lambda: "b" in a.mesh.linked)
+            await b.vanish()
+            network.kill(b.mesh)
+            await eventually(lambda: at[1] in a.status()["no_link"])
+            async with Node("b", listen=None, peers=[at[0]]):
+                await eventually(lambda: "b" in a.mesh.linked)
+                await a_while(2 * LAST_RETRY)
+                assert a.status()["no_link"] == {}
 
     run(story)
 

@@ -61,7 +61,6 @@ class Dialler:
                 try:
                     connection = await connect()
                     peer = self.at[address] = connection.peer
-                    self.no_link.pop(address, None)
                     wait, said = FIRST_RETRY, ""
                 except (OSError, ssl.SSLError, Refused, NotLinked) as error:
                     reason = error_text(error)
@@ -84,6 +83,7 @@ class Dialler:
                     self.mesh.failures.note("dial")
             self.tried[address].set()
             if connection is not None:
+                self.no_link.pop(address, None)
                 await asyncio.shield(connection.closed)
             await asyncio.sleep(wait * (0.5 + random()))
             wait = min(wait * 2, LAST_RETRY)
