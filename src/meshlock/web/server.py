@@ -106,16 +106,10 @@ class Desk:
         )
         return as_json({"step": step})
 
-    def diagram(self, request: Request) -> Diagram:
+    def diagram(self, request: Request) -> Response:
         index = self.shelf.find(request)
-        return Diagram(index, number(request, "first", 1), number(request, "last", index.steps))
-
-    def mermaid(self, request: Request) -> Response:
-        drawn = self.diagram(request).mermaid()
-        return answer(drawn.encode(), "text/plain; charset=utf-8")
-
-    def svg(self, request: Request) -> Response:
-        return answer(self.diagram(request).svg().encode(), "image/svg+xml")
+        drawn = Diagram(index, number(request, "first", 1), number(request, "last", index.steps))
+        return answer(drawn.svg().encode(), "image/svg+xml")
 
     def export(self, request: Request) -> Response:
         """The run as one file that plays by itself."""
@@ -154,8 +148,7 @@ class Desk:
             f"{run}/window": self.window,
             f"{run}/overview": self.overview,
             f"{run}/find": self.search,
-            f"{run}/sequence.mmd": self.mermaid,
-            f"{run}/sequence.svg": self.svg,
+            f"{run}/sequence.svg": self.diagram,
             f"{run}/trace.jsonl": self.trace,
             f"{run}/run.html": self.export,
         }

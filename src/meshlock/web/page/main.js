@@ -431,7 +431,6 @@ export class Page {
     const asked = new URLSearchParams({ first: $("diagram-first").value || 1, last: $("diagram-last").value || 1 });
     $("diagram-image").src = `${this.run.path}/sequence.svg?${asked}`;
     $("diagram-svg").href = `${this.run.path}/sequence.svg?${asked}`;
-    $("diagram-mmd").href = `${this.run.path}/sequence.mmd?${asked}`;
   }
 
   keys() {
