@@ -255,7 +255,7 @@ MEMBERS = {
 }
 """What users need of them, where that is not all that has no underscore, or was said before."""
 
-ANSWERS = ("Picture", "Owner", "Asker", "Status", "PoolStatus", "Holder", "Waiting")
+ANSWERS = ("Picture", "GrantView", "RequestView", "Status", "PoolStatus", "Holder", "Waiting")
 LABORATORY = (
     "meshlock.algorithms.actor",
     "meshlock.algorithms.registry",
