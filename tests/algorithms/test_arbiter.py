@@ -9,6 +9,7 @@ from laboratory import run
 
 from meshlock.algorithms.actor import Effect, Enter, Message
 from meshlock.algorithms.arbiter import ArbiterNode, left_out
+from meshlock.topology.graphs import Complete
 
 
 def too_many(permits: int, wants: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
@@ -84,7 +85,7 @@ class Sites:
 
     def __init__(self, size: int, permits: int) -> None:
         self.out: list[Effect] = []
-        self.nodes = [ArbiterNode(me, self.out, size, permits) for me in range(size)]
+        self.nodes = [ArbiterNode(me, self.out, Complete(size), permits) for me in range(size)]
 
     def __getitem__(self, site: int) -> ArbiterNode:
         return self.nodes[site]

@@ -7,6 +7,7 @@ from laboratory import run
 
 from meshlock.algorithms.actor import Effect
 from meshlock.algorithms.goscinski import GoscinskiNode, Request, Token
+from meshlock.topology.graphs import Complete
 
 
 @pytest.mark.parametrize("nodes", [2, 5, 13])
@@ -38,7 +39,7 @@ def test_random_delays_on_links_that_keep_no_order() -> None:
 
 def test_the_queue_is_in_order_of_priority_and_of_arrival() -> None:
     out: list[Effect] = []
-    zero = GoscinskiNode(0, out, 6)
+    zero = GoscinskiNode(0, out, Complete(6))
     zero.request(1, 1, 0)
     for sender, priority in [(1, 4), (2, 9), (3, 7), (4, 9)]:
         request = Request(0, 1, priority)

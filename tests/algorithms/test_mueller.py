@@ -7,6 +7,7 @@ from laboratory import run
 
 from meshlock.algorithms.actor import Effect, Message
 from meshlock.algorithms.mueller import MuellerNode, Request
+from meshlock.topology.graphs import Complete
 
 
 @pytest.mark.parametrize("nodes", [2, 8, 64])
@@ -52,7 +53,7 @@ def test_random_delays_on_links_that_keep_no_order() -> None:
 
 def test_a_request_stays_with_the_more_urgent_and_passes_the_less_urgent() -> None:
     out: list[Effect] = []
-    site = MuellerNode(2, out)
+    site = MuellerNode(2, out, Complete(3))
     site.request(1, 1, 5)
     out.clear()
     site.receive(Request(2, 4, 5, 0))

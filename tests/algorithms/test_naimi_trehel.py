@@ -7,6 +7,7 @@ from laboratory import run
 
 from meshlock.algorithms.actor import NIL, Effect, Enter, Message
 from meshlock.algorithms.naimi_trehel import NaimiTrehelNode
+from meshlock.topology.graphs import Complete
 
 ORIGINAL = "naimi-trehel-original"
 
@@ -37,9 +38,16 @@ def test_links_that_keep_no_order_harm_nobody() -> None:
         assert (mixed.entries, mixed.violated) == (60, {})
 
 
+class Row(Complete):
+    """Each node's father is the one before."""
+
+    def father(self, node: int) -> int:
+        return node - 1 if node > 0 else NIL
+
+
 def test_the_worst_tree_is_a_line_and_one_request_makes_it_flat() -> None:
     out: list[Effect] = []
-    line = [NaimiTrehelNode(me, out, me - 1 if me > 0 else NIL) for me in range(6)]
+    line = [NaimiTrehelNode(me, out, Row(6)) for me in range(6)]
     line[5].request(1, 1, 0)
     sent = 0
     while out:

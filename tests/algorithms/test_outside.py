@@ -14,7 +14,8 @@ from meshlock.algorithms.registry import ALGORITHMS, find
 from meshlock.errors import Refused
 
 LOCK = """
-from meshlock.algorithms.general_scheme import Request, Token, make
+from meshlock.algorithms.general_scheme import Request, Token
+from meshlock.algorithms.scheme_instances import make
 from meshlock.algorithms.actor import Algorithm, Assumptions
 
 ROUTED = Assumptions(routed=True)

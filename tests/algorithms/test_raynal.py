@@ -7,6 +7,7 @@ from laboratory import run
 
 from meshlock.algorithms.actor import Effect, Enter
 from meshlock.algorithms.raynal import NotUsed, RaynalNode, Request
+from meshlock.topology.graphs import Complete
 
 
 @pytest.mark.parametrize("permits", [1, 3])
@@ -61,7 +62,7 @@ def test_random_delays_on_links_that_keep_no_order() -> None:
 
 def test_permits_released_one_by_one_let_others_in() -> None:
     out: list[Effect] = []
-    zero, one = RaynalNode(0, out, 2, 3), RaynalNode(1, out, 2, 3)
+    zero, one = RaynalNode(0, out, Complete(2), 3), RaynalNode(1, out, Complete(2), 3)
 
     def deliver() -> list[int]:
         """All that is under way; who enters."""
@@ -84,4 +85,4 @@ def test_permits_released_one_by_one_let_others_in() -> None:
     assert deliver() == [2]
     zero.release(1)
     assert deliver() == []
-    assert (one.used, one.others) == ([0, 0], 0)
+    assert (one.used, one.in_use) == ([0, 0], 0)

@@ -22,8 +22,8 @@ VARIABLES = {
     "reverse-link": (
         "inside near height seen_height next token_holder queue link_due forming client"
     ),
-    "singhal": "states numbers token_states token_numbers client",
-    "lelann": "token_here client",
+    "singhal": "client states numbers token_states token_numbers",
+    "lelann": "client token_here",
 }
 
 

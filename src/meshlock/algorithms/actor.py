@@ -149,17 +149,6 @@ class Message(Effect):
         return self.contents(self)[1:]
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class TokenMessage(Message):
-    """The token on its way, and with it the only permit."""
-
-    def tokens(self) -> int:
-        return 1
-
-    def permits(self) -> int:
-        return 1
-
-
 VARIABLES: Final[dict[type, Variables]] = {}
 """Of each kind of node that has been asked for its state."""
 
@@ -413,6 +402,8 @@ class Serves(NamedTuple):
 
 
 Options = dict[str, str]
+Choices = dict[str, tuple[str, ...]]
+"""Options, and the values of each, the default first."""
 Make = Callable[[Network, int, Options, list[Effect]], list[Actor]]
 """Network, permits, options, out: one node per place."""
 Join = Callable[[int, bool, int, Options, list[Effect]], Actor]
@@ -443,7 +434,7 @@ class Algorithm(NamedTuple):
     serves: Serves = Serves()
     newcomers: Newcomers = Newcomers()
     structure: tuple[str, ...] = ()  # names of properties that hold in every single state
-    options: dict[str, tuple[str, ...]] = {}  # name: values, the default first
+    options: Choices = {}
 
     def messages(self) -> list[str]:
         return [kind.kind for kind in self.kinds]

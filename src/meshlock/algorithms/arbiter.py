@@ -68,26 +68,23 @@ from meshlock.algorithms.actor import (
     Effect,
     Message,
     Network,
+    Options,
     Serves,
 )
 from meshlock.algorithms.maekawa import Member
+from meshlock.algorithms.site import Numbered
 
 
-class Request(Message):
+class Request(Numbered):
     """The sender wants this number of permits, with this number."""
 
     def __init__(self, receiver: int, number: int, want: int) -> None:
-        super().__init__(receiver)
-        self.number = number
+        super().__init__(receiver, number)
         self.want = want
 
 
-class Grant(Message):
+class Grant(Numbered):
     """The sender has granted our request of this number."""
-
-    def __init__(self, receiver: int, number: int) -> None:
-        super().__init__(receiver)
-        self.number = number
 
 
 class Release(Message):
@@ -116,19 +113,15 @@ def left_out(size: int, want: int, permits: int) -> int:
 
 
 class ArbiterNode(Member):
-    no_state: ClassVar[tuple[str, ...]] = ("own", "size", "permits")
+    no_state: ClassVar = ("size", "own", "permits")
 
-    def __init__(self, me: int, out: list[Effect], size: int, permits: int) -> None:
-        super().__init__(me, out)
-        self.size = size
+    def __init__(self, me: int, out: list[Effect], network: Network, permits: int) -> None:
+        super().__init__(me, out, network)
         self.permits = permits
-        self.highest = 0
-        self.number = 0
         self.held = 0
         self.claims: dict[int, int] = {}
         self.granted_by: set[int] = set()
         self.inside = False
-        self.client = NIL
         self.granted: list[Claim] = []
         self.queue: list[Claim] = []
         self.inquired: set[int] = set()
@@ -137,8 +130,7 @@ class ArbiterNode(Member):
 
     def request(self, client: int, want: int, priority: int) -> None:
         self.client = client
-        self.highest += 1
-        self.number = self.highest
+        self.take_number()
         self.held = want
         self.ask(self.number)
         self.handle_own()
@@ -189,7 +181,7 @@ class ArbiterNode(Member):
     def handle(self, message: Message) -> None:
         other = message.sender
         if isinstance(message, Request):
-            self.highest = max(self.highest, message.number)
+            self.see_number(message.number)
             self.line_up((message.number, other, message.want))
         elif isinstance(message, Grant):
             if abs(message.number) == self.number:
@@ -255,11 +247,11 @@ class ArbiterNode(Member):
                 self.send(Inquire(claim[1]))
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
-    return [ArbiterNode(me, out, network.size, permits) for me in range(network.size)]
+def make(network: Network, permits: int, options: Options, out: list[Effect]) -> list[Actor]:
+    return [ArbiterNode(me, out, network, permits) for me in range(network.size)]
 
 
-ALGORITHMS: list[Algorithm] = [
+ALGORITHMS = [
     Algorithm(
         "arbiter",
         "(h,k)-arbiter: h permits from a quorum as large as h needs",

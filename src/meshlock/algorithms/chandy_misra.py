@@ -35,18 +35,8 @@ of the two that ate last. Synchronisation delay one message delay T; wait at lig
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from meshlock.algorithms.actor import (
-    NIL,
-    Actor,
-    Algorithm,
-    Assumptions,
-    Effect,
-    Message,
-    Network,
-    Serves,
-)
+from meshlock.algorithms.actor import NIL, Algorithm, Assumptions, Effect, Message, Network, Serves
+from meshlock.algorithms.site import OneClientSite, sites
 
 
 class Request(Message):
@@ -57,23 +47,19 @@ class Fork(Message):
     """The fork that we share, clean."""
 
 
-class ChandyMisraNode(Actor):
-    no_state: ClassVar = ("neighbours",)
-
-    def __init__(self, me: int, out: list[Effect], size: int) -> None:
-        super().__init__(me, out)
-        self.neighbours = [site for site in range(size) if site != me]
+class ChandyMisraNode(OneClientSite):
+    def __init__(self, me: int, out: list[Effect], network: Network) -> None:
+        super().__init__(me, out, network)
         self.hungry = False
         self.eating = False
-        self.forks = set(range(me + 1, size))  # the lower of the two has it
-        self.dirty = set(range(me + 1, size))
+        self.forks = set(range(me + 1, self.size))  # the lower of the two has it
+        self.dirty = set(range(me + 1, self.size))
         self.requests = set(range(me))
-        self.client = NIL
 
     def request(self, client: int, want: int, priority: int) -> None:
         self.client = client
         self.hungry = True
-        for site in self.neighbours:
+        for site in self.others():
             self.ask(site)
         self.eat()
 
@@ -101,7 +87,7 @@ class ChandyMisraNode(Actor):
             self.eat()
 
     def eat(self) -> None:
-        if len(self.forks) == len(self.neighbours):
+        if len(self.forks) == self.size - 1:
             self.hungry = False
             self.eating = True
             self.enter(self.client)
@@ -110,21 +96,17 @@ class ChandyMisraNode(Actor):
         self.client = NIL
         self.eating = False
         self.dirty = set(self.forks)
-        for site in self.neighbours:
+        for site in self.others():
             self.give(site)
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
-    return [ChandyMisraNode(me, out, network.size) for me in range(network.size)]
-
-
-ALGORITHMS: list[Algorithm] = [
+ALGORITHMS = [
     Algorithm(
         "chandy-misra",
         "Chandy-Misra: a fork between any two, given up by who used it last",
         "Chandy and Misra, ACM TOPLAS 6(4), 1984",
         "mutex",
-        make,
+        sites(ChandyMisraNode),
         (Request, Fork),
         assumes=Assumptions(complete_graph=True),
         serves=Serves(token=False),

@@ -47,33 +47,19 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from meshlock.algorithms.actor import (
-    NIL,
-    Actor,
-    Algorithm,
-    Assumptions,
-    ChoosingActor,
-    Effect,
-    Message,
-    Network,
-    Reductions,
-    TokenMessage,
-)
-from meshlock.algorithms.queues import Fifo, Lift
+from meshlock.algorithms.actor import NIL, ChoosingActor, Effect, Message, Network, Reductions
+from meshlock.algorithms.queues import Fifo
+from meshlock.algorithms.site import OnBehalf, TokenMessage
 from meshlock.algorithms.subclassing import mypyc_attr
 
 PROXY: Final = 0
 TRANSIT: Final = 1
 
 
-class Request(Message):
+class Request(OnBehalf):
     """request(origin): origin wants the token."""
 
     reductions: ClassVar = Reductions(names=("origin",))
-
-    def __init__(self, receiver: int, origin: int) -> None:
-        super().__init__(receiver)
-        self.origin = origin
 
 
 class Token(TokenMessage):
@@ -284,143 +270,3 @@ class SchemeNode(ChoosingActor):
 
     def free_permits(self) -> int:
         return 1 if self.token_here and not self.asked else 0
-
-
-def tree(
-    network: Network, behaviour: Behaviour, out: list[Effect], lift: bool, start: str
-) -> list[Actor]:
-    """A node per place of the network, all with one behaviour.
-
-    They start as the network's tree, which is that of shortest paths to node 0 (a star on the
-    complete graph) unless another is given; or, whatever the links, as the complete binary tree
-    or the open cube.
-    """
-    nodes: list[Actor] = []
-    for me in range(network.size):
-        waiting = Lift(me) if lift else Fifo()
-        father = network.father(me)
-        if start == "binary" and me > 0:
-            father = (me - 1) // 2
-        elif start == "cube" and me > 0:
-            father = me & (me - 1)
-        nodes.append(SchemeNode(me, out, father, behaviour, waiting))
-    return nodes
-
-
-def joined(network: Network, networks: int, out: list[Effect], lift: bool) -> list[Actor]:
-    """Several networks of equal size, each with its first node as gateway.
-
-    Gateways are proxies whose fathers are gateways; the others are transit nodes whose
-    father is their own gateway. So nobody ever needs the name of an ordinary node of
-    another network: all that crosses the border is asked by, or returned to, a gateway.
-    """
-    per = -(-network.size // networks)
-    nodes: list[Actor] = []
-    proxy, transit = AlwaysProxy(), AlwaysTransit()
-    for me in range(network.size):
-        gateway = me - me % per
-        waiting = Lift(me) if lift else Fifo()
-        if me == gateway:
-            nodes.append(SchemeNode(me, out, 0 if me > 0 else NIL, proxy, waiting))
-        else:
-            nodes.append(SchemeNode(me, out, gateway, transit, waiting))
-    return nodes
-
-
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
-    lift = options["queue"] == "lift"
-    name = options["behaviour"]
-    if name == "gateway":
-        return joined(network, int(options["networks"]), out, lift)
-    behaviours: dict[str, Behaviour] = {
-        "proxy": AlwaysProxy(),
-        "transit": AlwaysTransit(),
-        "raymond": TransitWhileHolding(),
-        "shortcut": ShortCut(network),
-        "open-cube": OpenCube(network.size),
-        "random": Chosen(),
-    }
-    return tree(network, behaviours[name], out, lift, options["start"])
-
-
-def instance(name: str, title: str, behaviour: str, source: str, routed: bool) -> Algorithm:
-    """A known algorithm as the general scheme with one behaviour."""
-    start = "cube" if behaviour == "open-cube" else "shortest"
-
-    def with_behaviour(
-        network: Network, permits: int, options: dict[str, str], out: list[Effect]
-    ) -> list[Actor]:
-        return make(network, permits, {"start": start, **options, "behaviour": behaviour}, out)
-
-    options: dict[str, tuple[str, ...]] = {"queue": ("fifo", "lift")}
-    if behaviour == "gateway":
-        options["networks"] = ("2", "<number>")
-    elif routed and start == "shortest":
-        options["start"] = ("shortest", "binary")
-    kinds = (Request, Token)
-    return Algorithm(
-        name,
-        title,
-        source,
-        "mutex",
-        with_behaviour,
-        kinds,
-        assumes=Assumptions(routed=routed, any_tree=behaviour not in ("gateway", "open-cube")),
-        structure=STRUCTURE,
-        options=options,
-    )
-
-
-STRUCTURE = ("scheme-1", "scheme-2", "scheme-3", "oriented")
-SCHEME = "Helary, Mostefaoui, Raynal, INRIA RR-1692, 1992"
-
-ALGORITHMS: list[Algorithm] = [
-    Algorithm(
-        "general-scheme",
-        "General scheme for token and tree based mutual exclusion",
-        SCHEME,
-        "mutex",
-        make,
-        (Request, Token),
-        assumes=Assumptions(routed=True, any_tree=True),
-        structure=STRUCTURE,
-        options={
-            "behaviour": (
-                "random",
-                "proxy",
-                "transit",
-                "raymond",
-                "shortcut",
-                "open-cube",
-                "gateway",
-            ),
-            "queue": ("fifo", "lift"),
-            "networks": ("2", "<number>"),
-            "start": ("shortest", "binary", "cube"),
-        },
-    ),
-    instance("centralized", "Central lock: every node a proxy", "proxy", SCHEME, True),
-    instance(
-        "naimi-trehel",
-        "Naimi-Trehel variant: every node transit",
-        "transit",
-        f"Naimi and Trehel, ICDCS 1987, in the variant of {SCHEME}",
-        True,
-    ),
-    instance(
-        "raymond",
-        "Raymond / van de Snepscheut: transit while holding the token",
-        "raymond",
-        f"Raymond, ACM TOCS 7(1), 1989; van de Snepscheut, 1987, in the variant of {SCHEME}",
-        False,
-    ),
-    instance("shortcut", "Short-cuts: transit where a link allows it", "shortcut", SCHEME, True),
-    instance(
-        "open-cube",
-        "Open cube: transit for the last son's half, never more than log2 n + 1 messages",
-        "open-cube",
-        "Helary and Mostefaoui, ICDCS 1994; INRIA RR-2041, 1993",
-        True,
-    ),
-    instance("gateway", "Networks joined by proxy gateways", "gateway", SCHEME, True),
-]

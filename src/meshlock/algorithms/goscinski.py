@@ -20,7 +20,7 @@ finite time. A site of low priority may starve: that is what priorities are for.
 paper                   here                    meaning
 ======================  ======================  ==========================================
 (none)                  token_here              the token is at this site
-(none)                  requesting              waiting for the token, or in CS
+(none)                  requesting()            waiting for the token, or in CS
 (none)                  asked                   highest known request number of each site
 (none)                  urgent                  and the priority of that request
 (none)                  served                  number of each site's last served request
@@ -35,22 +35,8 @@ synchronisation delay one message delay T.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from meshlock.algorithms.actor import (
-    NIL,
-    Actor,
-    Algorithm,
-    Assumptions,
-    Effect,
-    Message,
-    Network,
-    Serves,
-    TokenMessage,
-)
-
-Waiting = tuple[int, int]
-"""A site, and the priority of its request."""
+from meshlock.algorithms.actor import NIL, Algorithm, Assumptions, Effect, Message, Network, Serves
+from meshlock.algorithms.site import TokenMessage, TokenSite, WaitingSite, line_up, sites
 
 
 class Request(Message):
@@ -65,45 +51,38 @@ class Request(Message):
 class Token(TokenMessage):
     """The token with the queue."""
 
-    def __init__(self, receiver: int, queue: tuple[Waiting, ...], served: tuple[int, ...]) -> None:
+    def __init__(
+        self, receiver: int, queue: tuple[WaitingSite, ...], served: tuple[int, ...]
+    ) -> None:
         super().__init__(receiver)
         self.queue = queue
         self.served = served
 
 
-class GoscinskiNode(Actor):
-    no_state: ClassVar = ("size",)
-
-    def __init__(self, me: int, out: list[Effect], size: int) -> None:
-        super().__init__(me, out)
-        self.size = size
-        self.token_here = me == 0
-        self.requesting = False
-        self.asked = [0] * size
-        self.urgent = [0] * size
-        self.served: list[int] = [0] * size if me == 0 else []
-        self.queue: list[Waiting] = []
-        self.client = NIL
+class GoscinskiNode(TokenSite):
+    def __init__(self, me: int, out: list[Effect], network: Network) -> None:
+        super().__init__(me, out, network)
+        self.asked = [0] * self.size
+        self.urgent = [0] * self.size
+        self.served: list[int] = [0] * self.size if self.token_here else []
+        self.queue: list[WaitingSite] = []
 
     def request(self, client: int, want: int, priority: int) -> None:
         self.client = client
-        self.requesting = True
         if self.token_here:
             self.enter(client)
             return
         self.asked[self.me] += 1
-        for site in range(self.size):
-            if site != self.me:
-                self.send(Request(site, self.asked[self.me], priority))
+        for site in self.others():
+            self.send(Request(site, self.asked[self.me], priority))
 
     def release(self, client: int) -> None:
         self.client = NIL
-        self.requesting = False
         self.served[self.me] = self.asked[self.me]
         lined_up = [site for site, _ in self.queue]
         for site in range(self.size):
             if self.waits(site) and site not in lined_up:
-                self.line_up(site)
+                line_up(self.queue, (site, self.urgent[site]))
         if self.queue:
             site, _ = self.queue.pop(0)
             self.pass_token(site)
@@ -121,19 +100,12 @@ class GoscinskiNode(Actor):
         if number > self.asked[site]:
             self.asked[site] = number
             self.urgent[site] = priority
-        if self.token_here and not self.requesting and self.waits(site):
+        if self.token_here and not self.requesting() and self.waits(site):
             self.pass_token(site)
 
     def waits(self, site: int) -> bool:
         """Has this site asked once more than it was served?"""
         return self.asked[site] == self.served[site] + 1
-
-    def line_up(self, site: int) -> None:
-        """Behind all that are as urgent, before all that are less."""
-        place = len(self.queue)
-        while place > 0 and self.queue[place - 1][1] < self.urgent[site]:
-            place -= 1
-        self.queue.insert(place, (site, self.urgent[site]))
 
     def pass_token(self, site: int) -> None:
         self.send(Token(site, tuple(self.queue), tuple(self.served)))
@@ -141,29 +113,17 @@ class GoscinskiNode(Actor):
         self.queue = []
         self.served = []
 
-    # -- observers ----------------------------------------------------------------------
-
-    def tokens(self) -> int:
-        return 1 if self.token_here else 0
-
-    def free_permits(self) -> int:
-        return 1 if self.token_here and not self.requesting else 0
-
     def known_priority(self) -> int | None:
         return self.queue[0][1] if self.queue else None
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
-    return [GoscinskiNode(me, out, network.size) for me in range(network.size)]
-
-
-ALGORITHMS: list[Algorithm] = [
+ALGORITHMS = [
     Algorithm(
         "goscinski",
         "Goscinski's token: ask everybody, the most urgent goes first",
         "Goscinski, Journal of Parallel and Distributed Computing 9(1), 1990",
         "mutex",
-        make,
+        sites(GoscinskiNode),
         (Request, Token),
         assumes=Assumptions(complete_graph=True),
         serves=Serves(priorities=True),

@@ -33,18 +33,8 @@ delay T; wait at light load 2T.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from meshlock.algorithms.actor import (
-    NIL,
-    Actor,
-    Algorithm,
-    Assumptions,
-    Effect,
-    Message,
-    Network,
-    Serves,
-)
+from meshlock.algorithms.actor import NIL, Algorithm, Assumptions, Effect, Message, Network, Serves
+from meshlock.algorithms.site import OneClientSite, sites
 
 
 class Stamped(Message):
@@ -67,25 +57,20 @@ class Release(Stamped):
     """The sender has left."""
 
 
-class LamportNode(Actor):
-    no_state: ClassVar = ("size",)
-
-    def __init__(self, me: int, out: list[Effect], size: int) -> None:
-        super().__init__(me, out)
-        self.size = size
+class LamportNode(OneClientSite):
+    def __init__(self, me: int, out: list[Effect], network: Network) -> None:
+        super().__init__(me, out, network)
         self.clock = 0
-        self.queue = [0] * size
-        self.heard = [False] * size
+        self.queue = [0] * self.size
+        self.heard = [False] * self.size
         self.inside = False
-        self.client = NIL
 
     def request(self, client: int, want: int, priority: int) -> None:  # rule 1
         self.client = client
         self.clock += 1
         self.queue[self.me] = self.clock
-        for site in range(self.size):
-            if site != self.me:
-                self.send(Request(site, self.clock))
+        for site in self.others():
+            self.send(Request(site, self.clock))
         self.enter_if_first()
 
     def receive(self, message: Message) -> None:
@@ -107,9 +92,8 @@ class LamportNode(Actor):
         self.clock += 1
         self.queue[self.me] = 0
         self.heard = [False] * self.size
-        for site in range(self.size):
-            if site != self.me:
-                self.send(Release(site, self.clock))
+        for site in self.others():
+            self.send(Release(site, self.clock))
 
     def enter_if_first(self) -> None:  # rule 5
         if self.waiting() and self.first() and self.nothing_older_can_come():
@@ -126,27 +110,23 @@ class LamportNode(Actor):
 
     def first(self) -> bool:
         """Is our request the oldest in the queue?"""
-        for site in range(self.size):
+        for site in self.others():
             stamp = self.queue[site]
-            if site != self.me and stamp > 0 and not self.younger(stamp, site):
+            if stamp > 0 and not self.younger(stamp, site):
                 return False
         return True
 
     def nothing_older_can_come(self) -> bool:
-        return all(self.heard[site] for site in range(self.size) if site != self.me)
+        return all(self.heard[site] for site in self.others())
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
-    return [LamportNode(me, out, network.size) for me in range(network.size)]
-
-
-ALGORITHMS: list[Algorithm] = [
+ALGORITHMS = [
     Algorithm(
         "lamport",
         "Lamport: everybody keeps the queue, in the order of logical clocks",
         "Lamport, Communications of the ACM 21(7), 1978",
         "mutex",
-        make,
+        sites(LamportNode),
         (Request, Ack, Release),
         assumes=Assumptions(fifo=True, complete_graph=True),
         serves=Serves(token=False),

@@ -34,31 +34,20 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.actor import (
-    NIL,
-    Actor,
-    Algorithm,
-    Assumptions,
-    Effect,
-    Message,
-    Network,
-    Serves,
-    TokenMessage,
-)
+from meshlock.algorithms.actor import NIL, Algorithm, Assumptions, Effect, Message, Network, Serves
+from meshlock.algorithms.site import TokenMessage, TokenSite, sites
 
 
 class Token(TokenMessage):
     """The permission to enter, on its way round."""
 
 
-class RingNode(Actor):
-    no_state: ClassVar = ("successor",)
+class RingNode(TokenSite):
+    no_state: ClassVar = ("size", "successor")
 
-    def __init__(self, me: int, out: list[Effect], size: int) -> None:
-        super().__init__(me, out)
-        self.successor = (me + 1) % size
-        self.token_here = me == 0
-        self.client = NIL
+    def __init__(self, me: int, out: list[Effect], network: Network) -> None:
+        super().__init__(me, out, network)
+        self.successor = (me + 1) % self.size
 
     def start(self, life: object = None) -> None:
         if self.token_here:
@@ -75,7 +64,7 @@ class RingNode(Actor):
 
     def receive(self, message: Message) -> None:
         self.token_here = True
-        if self.client != NIL:
+        if self.requesting():
             self.enter(self.client)
         else:
             self.pass_on()
@@ -85,26 +74,14 @@ class RingNode(Actor):
             self.token_here = False
             self.send(Token(self.successor))
 
-    # -- observers ----------------------------------------------------------------------
 
-    def tokens(self) -> int:
-        return 1 if self.token_here else 0
-
-    def free_permits(self) -> int:
-        return 1 if self.token_here and self.client == NIL else 0
-
-
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
-    return [RingNode(me, out, network.size) for me in range(network.size)]
-
-
-ALGORITHMS: list[Algorithm] = [
+ALGORITHMS = [
     Algorithm(
         "lelann",
         "Le Lann: the token goes round a ring",
         "Le Lann, IFIP Congress 1977",
         "mutex",
-        make,
+        sites(RingNode),
         (Token,),
         assumes=Assumptions(routed=True),
         serves=Serves(restless=True),

@@ -52,16 +52,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.actor import (
-    NIL,
-    Actor,
-    Algorithm,
-    Assumptions,
-    Effect,
-    Message,
-    Network,
-    Serves,
-)
+from meshlock.algorithms.actor import NIL, Algorithm, Assumptions, Effect, Message, Network, Serves
+from meshlock.algorithms.site import Numbered, NumberedSite, sites
 
 PLANES: dict[int, tuple[int, ...]] = {
     3: (0, 1),
@@ -91,12 +83,8 @@ def quorum(me: int, size: int) -> tuple[int, ...]:
     return tuple(site for site in range(size) if site // width == row or site % width == column)
 
 
-class Request(Message):
+class Request(Numbered):
     """The sender wants to enter, with this number."""
-
-    def __init__(self, receiver: int, number: int) -> None:
-        super().__init__(receiver)
-        self.number = number
 
 
 class Locked(Message):
@@ -125,13 +113,13 @@ Ballot = tuple[int, int]
 NOBODY: Ballot = (0, NIL)
 
 
-class Member(Actor):
+class Member(NumberedSite):
     """A site that may be in its own quorum: what it sends to itself needs no network."""
 
-    no_state: ClassVar[tuple[str, ...]] = ("own",)
+    no_state: ClassVar[tuple[str, ...]] = ("size", "own")
 
-    def __init__(self, me: int, out: list[Effect]) -> None:
-        super().__init__(me, out)
+    def __init__(self, me: int, out: list[Effect], network: Network) -> None:
+        super().__init__(me, out, network)
         self.own: list[Message] = []  # what we send to ourselves; empty between handlers
 
     def send(self, message: Message) -> None:
@@ -156,18 +144,15 @@ class Member(Actor):
 class MaekawaNode(Member):
     """A site that asks its quorum, and a member of other sites' quorums."""
 
-    no_state: ClassVar[tuple[str, ...]] = ("quorum", "own")
+    no_state: ClassVar[tuple[str, ...]] = ("size", "own", "quorum")
 
-    def __init__(self, me: int, out: list[Effect], size: int) -> None:
-        super().__init__(me, out)
-        self.quorum = quorum(me, size)
-        self.highest = 0
-        self.number = 0
+    def __init__(self, me: int, out: list[Effect], network: Network) -> None:
+        super().__init__(me, out, network)
+        self.quorum = quorum(me, self.size)
         self.votes: list[int] = []
         self.failed: list[int] = []
         self.inquiries: list[int] = []
         self.inside = False
-        self.client = NIL
         self.voted: Ballot = NOBODY
         self.queue: list[Ballot] = []
         self.inquired = False
@@ -176,8 +161,7 @@ class MaekawaNode(Member):
 
     def request(self, client: int, want: int, priority: int) -> None:
         self.client = client
-        self.highest += 1
-        self.number = self.highest
+        self.take_number()
         for member in self.quorum:
             self.send(Request(member, self.number))
         self.handle_own()
@@ -238,7 +222,7 @@ class MaekawaNode(Member):
     # -- the member that votes ------------------------------------------------------------
 
     def asked(self, number: int, site: int) -> None:
-        self.highest = max(self.highest, number)
+        self.see_number(number)
         if self.voted == NOBODY:
             self.vote((number, site))
             return
@@ -271,30 +255,20 @@ class BareNode(MaekawaNode):
     """Votes and nothing else: no vote is ever asked back, so it can deadlock."""
 
     def asked(self, number: int, site: int) -> None:
-        self.highest = max(self.highest, number)
+        self.see_number(number)
         if self.voted == NOBODY:
             self.vote((number, site))
         else:
             self.queue = sorted([*self.queue, (number, site)])
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
-    return [MaekawaNode(me, out, network.size) for me in range(network.size)]
-
-
-def make_bare(
-    network: Network, permits: int, options: dict[str, str], out: list[Effect]
-) -> list[Actor]:
-    return [BareNode(me, out, network.size) for me in range(network.size)]
-
-
-ALGORITHMS: list[Algorithm] = [
+ALGORITHMS = [
     Algorithm(
         "maekawa",
         "Maekawa: the votes of a quorum",
         "Maekawa, ACM TOCS 3(2), 1985; Sanders, ACM TOCS 5(3), 1987",
         "mutex",
-        make,
+        sites(MaekawaNode),
         (Request, Locked, Release, Failed, Inquire, Yield),
         assumes=Assumptions(fifo=True, complete_graph=True),
         serves=Serves(token=False),
@@ -304,7 +278,7 @@ ALGORITHMS: list[Algorithm] = [
         "Maekawa without FAILED, INQUIRE and YIELD: shows the deadlock",
         "Maekawa, ACM TOCS 3(2), 1985, votes only",
         "mutex",
-        make_bare,
+        sites(BareNode),
         (Request, Locked, Release),
         assumes=Assumptions(fifo=True, complete_graph=True),
         serves=Serves(token=False),

@@ -42,20 +42,8 @@ delay T.
 
 from __future__ import annotations
 
-from meshlock.algorithms.actor import (
-    NIL,
-    Actor,
-    Algorithm,
-    Assumptions,
-    Effect,
-    Message,
-    Network,
-    Serves,
-    TokenMessage,
-)
-
-Waiting = tuple[int, int]
-"""A site, and the priority of its request."""
+from meshlock.algorithms.actor import NIL, Algorithm, Assumptions, Effect, Message, Network, Serves
+from meshlock.algorithms.site import TokenMessage, TokenSite, WaitingSite, line_up, sites
 
 ALONG_THE_TREE = 0
 
@@ -74,27 +62,23 @@ class Request(Message):
 class Token(TokenMessage):
     """The token with the queue of the site that sends it."""
 
-    def __init__(self, receiver: int, hop: int, queue: tuple[Waiting, ...]) -> None:
+    def __init__(self, receiver: int, hop: int, queue: tuple[WaitingSite, ...]) -> None:
         super().__init__(receiver)
         self.hop = hop
         self.queue = queue
 
 
-class MuellerNode(Actor):
-    def __init__(self, me: int, out: list[Effect]) -> None:
-        super().__init__(me, out)
-        self.token_here = me == 0
-        self.requesting = False
+class MuellerNode(TokenSite):
+    def __init__(self, me: int, out: list[Effect], network: Network) -> None:
+        super().__init__(me, out, network)
         self.priority = 0
         self.father = 0
         self.hop = 1
         self.went = 0
-        self.queue: list[Waiting] = []
-        self.client = NIL
+        self.queue: list[WaitingSite] = []
 
     def request(self, client: int, want: int, priority: int) -> None:
         self.client = client
-        self.requesting = True
         self.priority = priority
         if self.token_here:
             self.enter(client)
@@ -103,7 +87,6 @@ class MuellerNode(Actor):
 
     def release(self, client: int) -> None:
         self.client = NIL
-        self.requesting = False
         self.priority = 0
         if self.queue:
             site, _ = self.queue.pop(0)
@@ -116,27 +99,20 @@ class MuellerNode(Actor):
             self.received(message.hop, message.queue)
 
     def requested(self, origin: int, priority: int, hop: int) -> None:
-        if self.token_here and not self.requesting:
+        if self.token_here and not self.requesting():
             self.pass_token(origin)
         elif self.token_here or hop > self.hop or self.stays(priority, hop):
-            self.line_up((origin, priority))
-        elif self.requesting or hop != ALONG_THE_TREE:
+            line_up(self.queue, (origin, priority))
+        elif self.requesting() or hop != ALONG_THE_TREE:
             self.send(Request(self.went, origin, priority, self.hop))  # M1
         else:
             self.send(Request(self.father, origin, priority, ALONG_THE_TREE))
-        if not self.requesting:
+        if not self.requesting():
             self.father = origin
 
     def stays(self, priority: int, hop: int) -> bool:
         """Do we wait, and are we at least as urgent as a request that climbs the tree?"""
-        return self.requesting and hop == ALONG_THE_TREE and self.priority >= priority
-
-    def line_up(self, waiting: Waiting) -> None:
-        """Behind all that are as urgent, before all that are less."""
-        place = len(self.queue)
-        while place > 0 and self.queue[place - 1][1] < waiting[1]:
-            place -= 1
-        self.queue.insert(place, waiting)
+        return self.requesting() and hop == ALONG_THE_TREE and self.priority >= priority
 
     def pass_token(self, site: int) -> None:
         self.token_here = False
@@ -146,42 +122,30 @@ class MuellerNode(Actor):
         self.send(Token(site, self.hop, tuple(self.queue)))
         self.queue = []
 
-    def received(self, hop: int, queue: tuple[Waiting, ...]) -> None:
+    def received(self, hop: int, queue: tuple[WaitingSite, ...]) -> None:
         self.token_here = True
         self.hop = hop
         self.went = self.me
         came_here = self.queue
         self.queue = list(queue)
         for waiting in came_here:
-            self.line_up(waiting)
+            line_up(self.queue, waiting)
         self.enter(self.client)
-
-    # -- observers ------------------------------------------------------------------------
 
     def towards(self) -> int:
         return self.father
-
-    def tokens(self) -> int:
-        return 1 if self.token_here else 0
-
-    def free_permits(self) -> int:
-        return 1 if self.token_here and not self.requesting else 0
 
     def known_priority(self) -> int | None:
         return self.queue[0][1] if self.queue else None
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
-    return [MuellerNode(me, out) for me in range(network.size)]
-
-
-ALGORITHMS: list[Algorithm] = [
+ALGORITHMS = [
     Algorithm(
         "mueller",
         "Mueller's prioritized token: a tree that turns, local queues in order of priority",
         "Mueller, WPDRTS 1997; IPPS 1998",
         "mutex",
-        make,
+        sites(MuellerNode),
         (Request, Token),
         assumes=Assumptions(routed=True),
         serves=Serves(priorities=True),

@@ -20,7 +20,7 @@ paper                   here                    meaning
 LAST (father)           father                  who asked last, as far as we know; NIL: we
 NEXT                    next                    who is to have the token after us; or NIL
 TOKEN_PRESENT           token_here              the token is at this site
-REQUESTING_CS           requesting              waiting for the token, or in CS
+REQUESTING_CS           requesting()            waiting for the token, or in CS
 ======================  ======================  ==========================================
 
 **Cost.** One request at a time, asked uniformly by n sites: REQUEST and TOKEN together exactly
@@ -30,42 +30,26 @@ nodes transit. At saturation 4 - 6/(n+1). Synchronisation delay one message dela
 
 from __future__ import annotations
 
-from meshlock.algorithms.actor import (
-    NIL,
-    Actor,
-    Algorithm,
-    Assumptions,
-    Effect,
-    Message,
-    Network,
-    TokenMessage,
-)
+from meshlock.algorithms.actor import NIL, Algorithm, Assumptions, Effect, Message, Network
+from meshlock.algorithms.site import OnBehalf, TokenMessage, TokenSite, sites
 
 
-class Request(Message):
+class Request(OnBehalf):
     """REQUEST(origin): origin wants to enter."""
-
-    def __init__(self, receiver: int, origin: int) -> None:
-        super().__init__(receiver)
-        self.origin = origin
 
 
 class Token(TokenMessage):
     """TOKEN."""
 
 
-class NaimiTrehelNode(Actor):
-    def __init__(self, me: int, out: list[Effect], father: int) -> None:
-        super().__init__(me, out)
-        self.token_here = father == NIL
-        self.requesting = False
-        self.father = father
+class NaimiTrehelNode(TokenSite):
+    def __init__(self, me: int, out: list[Effect], network: Network) -> None:
+        super().__init__(me, out, network)
+        self.father = network.father(me)
         self.next = NIL
-        self.client = NIL
 
     def request(self, client: int, want: int, priority: int) -> None:
         self.client = client
-        self.requesting = True
         if self.father == NIL:
             self.enter(client)
         else:
@@ -74,7 +58,6 @@ class NaimiTrehelNode(Actor):
 
     def release(self, client: int) -> None:
         self.client = NIL
-        self.requesting = False
         if self.next != NIL:
             self.pass_token(self.next)
             self.next = NIL
@@ -89,7 +72,7 @@ class NaimiTrehelNode(Actor):
     def requested(self, origin: int) -> None:
         if self.father != NIL:
             self.send(Request(self.father, origin))
-        elif self.requesting:
+        elif self.requesting():
             self.next = origin
         else:
             self.pass_token(origin)
@@ -99,29 +82,17 @@ class NaimiTrehelNode(Actor):
         self.send(Token(site))
         self.token_here = False
 
-    # -- observers ------------------------------------------------------------------------
-
     def towards(self) -> int:
         return self.father
 
-    def tokens(self) -> int:
-        return 1 if self.token_here else 0
 
-    def free_permits(self) -> int:
-        return 1 if self.token_here and not self.requesting else 0
-
-
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
-    return [NaimiTrehelNode(me, out, network.father(me)) for me in range(network.size)]
-
-
-ALGORITHMS: list[Algorithm] = [
+ALGORITHMS = [
     Algorithm(
         "naimi-trehel-original",
         "Naimi-Trehel as published: father and next",
         "Naimi and Trehel, ICDCS 1987; Naimi, Trehel and Arnold, JPDC 34(1), 1996",
         "mutex",
-        make,
+        sites(NaimiTrehelNode),
         (Request, Token),
         assumes=Assumptions(routed=True, any_tree=True),
     )

@@ -21,7 +21,7 @@ it is a star.
 ======================  ======================  ==========================================
 paper                   here                    meaning
 ======================  ======================  ==========================================
-HOLDING                 holding                 the token is here and nobody uses it
+HOLDING                 holding()               the token is here and nobody uses it
 NEXT                    next                    the neighbour towards the sink; NIL: we are
 FOLLOW                  follow                  who is to have the token after us; or NIL
 ======================  ======================  ==========================================
@@ -32,62 +32,42 @@ FOLLOW                  follow                  who is to have the token after u
 
 from __future__ import annotations
 
-from meshlock.algorithms.actor import (
-    NIL,
-    Actor,
-    Algorithm,
-    Assumptions,
-    Effect,
-    Message,
-    Network,
-    TokenMessage,
-)
+from meshlock.algorithms.actor import NIL, Algorithm, Assumptions, Effect, Message, Network
+from meshlock.algorithms.site import OnBehalf, TokenMessage, TokenSite, sites
 
 
-class Request(Message):
+class Request(OnBehalf):
     """REQUEST(X, Y): neighbour X, the sender, passes on that Y, the origin, wants to enter."""
-
-    def __init__(self, receiver: int, origin: int) -> None:
-        super().__init__(receiver)
-        self.origin = origin
 
 
 class Token(TokenMessage):
     """PRIVILEGE."""
 
 
-class NeilsenMizunoNode(Actor):
-    def __init__(self, me: int, out: list[Effect], father: int) -> None:
-        super().__init__(me, out)
-        self.holding = father == NIL
-        self.inside = False
-        self.next = father
+class NeilsenMizunoNode(TokenSite):
+    def __init__(self, me: int, out: list[Effect], network: Network) -> None:
+        super().__init__(me, out, network)
+        self.next = network.father(me)
         self.follow = NIL
-        self.client = NIL
+
+    def holding(self) -> bool:
+        return self.token_here and not self.requesting()
 
     # -- P1 -------------------------------------------------------------------------------
 
     def request(self, client: int, want: int, priority: int) -> None:
         self.client = client
-        if self.holding:
-            self.enter_cs()
+        if self.token_here:
+            self.enter(client)
         else:
             self.send(Request(self.next, self.me))
             self.next = NIL
 
-    def enter_cs(self) -> None:
-        self.holding = False
-        self.inside = True
-        self.enter(self.client)
-
     def release(self, client: int) -> None:
         self.client = NIL
-        self.inside = False
         if self.follow != NIL:
-            self.send(Token(self.follow))
+            self.pass_token(self.follow)
             self.follow = NIL
-        else:
-            self.holding = True
 
     # -- P2 -------------------------------------------------------------------------------
 
@@ -95,38 +75,30 @@ class NeilsenMizunoNode(Actor):
         if isinstance(message, Request):
             if self.next != NIL:
                 self.send(Request(self.next, message.origin))
-            elif self.holding:
-                self.send(Token(message.origin))
-                self.holding = False
+            elif self.holding():
+                self.pass_token(message.origin)
             else:
                 self.follow = message.origin
             self.next = message.sender
         elif isinstance(message, Token):
-            self.enter_cs()
+            self.token_here = True
+            self.enter(self.client)
 
-    # -- observers ------------------------------------------------------------------------
+    def pass_token(self, site: int) -> None:
+        self.send(Token(site))
+        self.token_here = False
 
     def towards(self) -> int:
         return self.next
 
-    def tokens(self) -> int:
-        return 1 if self.holding or self.inside else 0
 
-    def free_permits(self) -> int:
-        return 1 if self.holding else 0
-
-
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
-    return [NeilsenMizunoNode(me, out, network.father(me)) for me in range(network.size)]
-
-
-ALGORITHMS: list[Algorithm] = [
+ALGORITHMS = [
     Algorithm(
         "neilsen-mizuno",
         "Neilsen-Mizuno: requests along a tree, the token straight to its next user",
         "Neilsen and Mizuno, ICDCS 1991",
         "mutex",
-        make,
+        sites(NeilsenMizunoNode),
         (Request, Token),
         assumes=Assumptions(routed=True),
     )

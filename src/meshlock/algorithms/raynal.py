@@ -23,7 +23,7 @@ paper                   here                    meaning
 M                       permits                 how many there are
 k_i                     want                    how many we ask for, or use; 0 if none
 used_by                 used                    by each site at most, as far as we know
-(sum of used_by)        others                  by all others together
+(sum of used_by)        in_use                  by all others together
 lrd                     number                  of the request being made; 0 if none
 h                       highest                 number seen in any REQUEST
 delayed                 delayed                 who waits for NOT_USED(want) from us
@@ -50,16 +50,14 @@ from meshlock.algorithms.actor import (
     Effect,
     Message,
     Network,
+    Options,
     Serves,
 )
+from meshlock.algorithms.site import Numbered, NumberedSite
 
 
-class Request(Message):
+class Request(Numbered):
     """REQ(number): the sender asks for permits."""
-
-    def __init__(self, receiver: int, number: int) -> None:
-        super().__init__(receiver)
-        self.number = number
 
 
 class NotUsed(Message):
@@ -72,36 +70,30 @@ class NotUsed(Message):
         self.count = count
 
 
-class RaynalNode(Actor):
+class RaynalNode(NumberedSite):
     no_state: ClassVar = ("size", "permits")
 
-    def __init__(self, me: int, out: list[Effect], size: int, permits: int) -> None:
-        super().__init__(me, out)
-        self.size = size
+    def __init__(self, me: int, out: list[Effect], network: Network, permits: int) -> None:
+        super().__init__(me, out, network)
         self.permits = permits
-        self.number = 0
-        self.highest = 0
         self.want = 0
         self.inside = False
-        self.used = [0] * size
-        self.others = 0
+        self.used = [0] * self.size
+        self.in_use = 0
         self.delayed: list[int] = []
-        self.client = NIL
 
     def request(self, client: int, want: int, priority: int) -> None:
         self.client = client
         self.want = want
-        self.highest += 1
-        self.number = self.highest
-        for site in range(self.size):
-            if site != self.me:
-                self.used[site] += self.permits  # what it owes us still comes on top
-                self.others += self.permits
-                self.send(Request(site, self.number))
+        self.take_number()
+        for site in self.others():
+            self.used[site] += self.permits  # what it owes us still comes on top
+            self.in_use += self.permits
+            self.send(Request(site, self.number))
         self.try_to_enter()
 
     def try_to_enter(self) -> None:
-        if self.want > 0 and not self.inside and self.others + self.want <= self.permits:
+        if self.want > 0 and not self.inside and self.in_use + self.want <= self.permits:
             self.inside = True
             self.enter(self.client)
 
@@ -121,11 +113,11 @@ class RaynalNode(Actor):
 
     def receive(self, message: Message) -> None:
         if isinstance(message, Request):
-            self.highest = max(self.highest, message.number)
+            self.see_number(message.number)
             self.answer(message.sender, message.number)
         elif isinstance(message, NotUsed):
             self.used[message.sender] -= message.count
-            self.others -= message.count
+            self.in_use -= message.count
             self.try_to_enter()
 
     def answer(self, site: int, number: int) -> None:
@@ -137,16 +129,12 @@ class RaynalNode(Actor):
         if self.want < self.permits:
             self.send(NotUsed(site, self.permits - self.want))
 
-    def before(self, number: int, site: int) -> bool:
-        """Does our request come before this one?"""
-        return (self.number, self.me) < (number, site)
+
+def make(network: Network, permits: int, options: Options, out: list[Effect]) -> list[Actor]:
+    return [RaynalNode(me, out, network, permits) for me in range(network.size)]
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
-    return [RaynalNode(me, out, network.size, permits) for me in range(network.size)]
-
-
-ALGORITHMS: list[Algorithm] = [
+ALGORITHMS = [
     Algorithm(
         "raynal",
         "Raynal's k out of M: everybody says how much it does not use",

@@ -8,7 +8,6 @@ from meshlock.algorithms import (
     arbiter,
     chandy_misra,
     direct,
-    general_scheme,
     goscinski,
     jiang,
     jiang_printed,
@@ -22,6 +21,7 @@ from meshlock.algorithms import (
     reverse_link,
     ricart_agrawala,
     sanders,
+    scheme_instances,
     singhal,
     singhal_dynamic,
     suzuki_kasami,
@@ -31,7 +31,7 @@ from meshlock.errors import Refused, setting
 
 MODULES = [
     jiang,
-    general_scheme,
+    scheme_instances,
     naimi_trehel,
     jiang_printed,
     reverse_link,

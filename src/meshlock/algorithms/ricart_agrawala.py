@@ -31,52 +31,30 @@ delay T; wait at light load 2T.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from meshlock.algorithms.actor import (
-    NIL,
-    Actor,
-    Algorithm,
-    Assumptions,
-    Effect,
-    Message,
-    Network,
-    Serves,
-)
+from meshlock.algorithms.actor import NIL, Algorithm, Assumptions, Effect, Message, Network, Serves
+from meshlock.algorithms.site import Numbered, NumberedSite, sites
 
 
-class Request(Message):
+class Request(Numbered):
     """The sender wants to enter, with this number."""
-
-    def __init__(self, receiver: int, number: int) -> None:
-        super().__init__(receiver)
-        self.number = number
 
 
 class Reply(Message):
     """The sender agrees."""
 
 
-class RicartAgrawalaNode(Actor):
-    no_state: ClassVar = ("size",)
-
-    def __init__(self, me: int, out: list[Effect], size: int) -> None:
-        super().__init__(me, out)
-        self.size = size
-        self.number = 0
-        self.highest = 0
+class RicartAgrawalaNode(NumberedSite):
+    def __init__(self, me: int, out: list[Effect], network: Network) -> None:
+        super().__init__(me, out, network)
         self.outstanding = 0
         self.deferred: list[int] = []
-        self.client = NIL
 
     def request(self, client: int, want: int, priority: int) -> None:
         self.client = client
-        self.highest += 1
-        self.number = self.highest
+        self.take_number()
         self.outstanding = self.size - 1
-        for site in range(self.size):
-            if site != self.me:
-                self.send(Request(site, self.number))
+        for site in self.others():
+            self.send(Request(site, self.number))
         if self.outstanding == 0:
             self.enter(client)
 
@@ -90,7 +68,7 @@ class RicartAgrawalaNode(Actor):
     def receive(self, message: Message) -> None:
         if isinstance(message, Request):
             site, number = message.sender, message.number
-            self.highest = max(self.highest, number)
+            self.see_number(number)
             if self.number > 0 and self.before(number, site):
                 self.deferred = sorted([*self.deferred, site])
             else:
@@ -100,22 +78,14 @@ class RicartAgrawalaNode(Actor):
             if self.outstanding == 0:
                 self.enter(self.client)
 
-    def before(self, number: int, site: int) -> bool:
-        """Does our request come before this one?"""
-        return self.number < number or (self.number == number and self.me < site)
 
-
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
-    return [RicartAgrawalaNode(me, out, network.size) for me in range(network.size)]
-
-
-ALGORITHMS: list[Algorithm] = [
+ALGORITHMS = [
     Algorithm(
         "ricart-agrawala",
         "Ricart-Agrawala: enter when everybody has agreed",
         "Ricart and Agrawala, Communications of the ACM 24(1), 1981",
         "mutex",
-        make,
+        sites(RicartAgrawalaNode),
         (Request, Reply),
         assumes=Assumptions(complete_graph=True),
         serves=Serves(token=False),

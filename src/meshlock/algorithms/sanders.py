@@ -64,6 +64,7 @@ from meshlock.algorithms.actor import (
     Effect,
     Message,
     Network,
+    Options,
     Serves,
 )
 from meshlock.algorithms.maekawa import (
@@ -127,12 +128,12 @@ def asked(me: int, site: int, size: int) -> bool:
 class SandersNode(MaekawaNode):
     """Maekawa's, but a grant binds only where it will be told of the end."""
 
-    no_state: ClassVar = ("quorum", "own", "informs")
+    no_state: ClassVar[tuple[str, ...]] = ("size", "own", "quorum", "informs")
 
     def __init__(
-        self, me: int, out: list[Effect], size: int, structure: InformationStructure
+        self, me: int, out: list[Effect], network: Network, structure: InformationStructure
     ) -> None:
-        super().__init__(me, out, size)
+        super().__init__(me, out, network)
         self.quorum = structure.requests[me]
         self.informs = structure.informs
 
@@ -165,12 +166,12 @@ class SandersNode(MaekawaNode):
             super().inquire(member)
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
+def make(network: Network, permits: int, options: Options, out: list[Effect]) -> list[Actor]:
     structure = InformationStructure(network.size, options["structure"])
-    return [SandersNode(me, out, network.size, structure) for me in range(network.size)]
+    return [SandersNode(me, out, network, structure) for me in range(network.size)]
 
 
-ALGORITHMS: list[Algorithm] = [
+ALGORITHMS = [
     Algorithm(
         "sanders",
         "Sanders: any information structure, of whom to ask and whom to tell",

@@ -67,16 +67,13 @@ from meshlock.algorithms.actor import (
     Frozen,
     Message,
     Network,
-    TokenMessage,
+    Options,
 )
+from meshlock.algorithms.site import Numbered, OneClientSite, TokenMessage
 
 
-class Request(Message):
+class Request(Numbered):
     """REQUEST(i, sn): the sender asks for the sn-th time."""
-
-    def __init__(self, receiver: int, number: int) -> None:
-        super().__init__(receiver)
-        self.number = number
 
 
 class Token(TokenMessage):
@@ -88,22 +85,20 @@ class Token(TokenMessage):
         self.numbers = numbers
 
 
-class SinghalNode(Actor):
+class SinghalNode(OneClientSite):
     no_state: ClassVar = ("size", "fair")
 
-    def __init__(self, me: int, out: list[Effect], size: int, fair: bool) -> None:
-        super().__init__(me, out)
-        self.size = size
+    def __init__(self, me: int, out: list[Effect], network: Network, fair: bool) -> None:
+        super().__init__(me, out, network)
         self.fair = fair
-        self.states = ["R" if other < me else "N" for other in range(size)]  # S2
-        self.numbers = [0] * size
+        self.states = ["R" if other < me else "N" for other in range(self.size)]  # S2
+        self.numbers = [0] * self.size
         self.token_states: list[str] = []
         self.token_numbers: list[int] = []
-        self.client = NIL
         if me == 0:
             self.states[me] = "H"
-            self.token_states = ["N"] * size
-            self.token_numbers = [0] * size
+            self.token_states = ["N"] * self.size
+            self.token_numbers = [0] * self.size
 
     # -- 1. requesting the critical section -------------------------------------------
 
@@ -115,8 +110,8 @@ class SinghalNode(Actor):
             return
         self.states[self.me] = "R"
         self.numbers[self.me] += 1
-        for site in range(self.size):
-            if site != self.me and self.states[site] == "R":  # S3
+        for site in self.others():  # S3
+            if self.states[site] == "R":
                 self.send(Request(site, self.numbers[self.me]))
 
     def receive(self, message: Message) -> None:
@@ -155,8 +150,8 @@ class SinghalNode(Actor):
 
     def ask_back(self) -> None:
         """S5: the token has overtaken requests that are still on their way to us."""
-        for site in range(self.size):
-            if site != self.me and self.token_numbers[site] > self.numbers[site]:
+        for site in self.others():
+            if self.token_numbers[site] > self.numbers[site]:
                 self.receive_request(site, self.token_numbers[site])
 
     # -- 2. executing the critical section, and releasing it ------------------------------
@@ -213,12 +208,12 @@ class SinghalNode(Actor):
         return tuple([words.get(name, value) for name, value in found])
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
+def make(network: Network, permits: int, options: Options, out: list[Effect]) -> list[Actor]:
     fair = options["arbitration"] == "fair"
-    return [SinghalNode(me, out, network.size, fair) for me in range(network.size)]
+    return [SinghalNode(me, out, network, fair) for me in range(network.size)]
 
 
-ALGORITHMS: list[Algorithm] = [
+ALGORITHMS = [
     Algorithm(
         "singhal",
         "Singhal's heuristic: ask only those who may have the token",

@@ -24,7 +24,7 @@ paper                   here                    meaning
 ======================  ======================  ==========================================
 R_i                     request_set             whom we must ask, or have asked, to enter
 I_i                     inform_set              whom to answer when we leave
-C_i                     clock                   number seen in any message
+C_i                     highest                 number seen in any message
 (none)                  number                  of the request being made; 0 if none
 Requesting, Executing   number > 0, executing   waiting; in CS
 ======================  ======================  ==========================================
@@ -40,48 +40,28 @@ the other in its R. Synchronisation delay one message delay T; wait at light loa
 
 from __future__ import annotations
 
-from meshlock.algorithms.actor import (
-    NIL,
-    Actor,
-    Algorithm,
-    Assumptions,
-    Effect,
-    Message,
-    Network,
-    Serves,
-)
+from meshlock.algorithms.actor import NIL, Algorithm, Assumptions, Effect, Message, Network, Serves
+from meshlock.algorithms.site import Numbered, NumberedSite, sites
 
 
-class Request(Message):
+class Request(Numbered):
     """REQUEST(C, i): the sender wants to enter, with this number."""
 
-    def __init__(self, receiver: int, number: int) -> None:
-        super().__init__(receiver)
-        self.number = number
 
-
-class Reply(Message):
+class Reply(Numbered):
     """REPLY(C, i): you have the sender's permission, until it asks you for it."""
 
-    def __init__(self, receiver: int, number: int) -> None:
-        super().__init__(receiver)
-        self.number = number
 
-
-class SinghalDynamicNode(Actor):
-    def __init__(self, me: int, out: list[Effect]) -> None:
-        super().__init__(me, out)
+class SinghalDynamicNode(NumberedSite):
+    def __init__(self, me: int, out: list[Effect], network: Network) -> None:
+        super().__init__(me, out, network)
         self.request_set = set(range(me))
         self.inform_set: set[int] = set()
-        self.clock = 0
-        self.number = 0
         self.executing = False
-        self.client = NIL
 
     def request(self, client: int, want: int, priority: int) -> None:
         self.client = client
-        self.clock += 1
-        self.number = self.clock
+        self.take_number()
         for site in sorted(self.request_set):
             self.send(Request(site, self.number))
         self.try_to_enter()
@@ -101,15 +81,15 @@ class SinghalDynamicNode(Actor):
 
     def receive(self, message: Message) -> None:
         if isinstance(message, Request):
-            self.clock = max(self.clock, message.number)
+            self.see_number(message.number)
             self.requested(message.sender, message.number)
         elif isinstance(message, Reply):
-            self.clock = max(self.clock, message.number)
+            self.see_number(message.number)
             self.request_set.discard(message.sender)
             self.try_to_enter()
 
     def requested(self, site: int, number: int) -> None:
-        if self.executing or self.before(number, site):
+        if self.executing or (self.number > 0 and self.before(number, site)):
             self.inform_set.add(site)
         elif self.number > 0 and site not in self.request_set:
             self.reply(site)
@@ -117,26 +97,18 @@ class SinghalDynamicNode(Actor):
         else:
             self.reply(site)
 
-    def before(self, number: int, site: int) -> bool:
-        """Do we wait, and does our request come before this one?"""
-        return self.number > 0 and (self.number, self.me) < (number, site)
-
     def reply(self, site: int) -> None:
         self.request_set.add(site)
-        self.send(Reply(site, self.clock))
+        self.send(Reply(site, self.highest))
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
-    return [SinghalDynamicNode(me, out) for me in range(network.size)]
-
-
-ALGORITHMS: list[Algorithm] = [
+ALGORITHMS = [
     Algorithm(
         "singhal-dynamic",
         "Singhal's dynamic structure: ask only those to whom you have given way since",
         "Singhal, IEEE TPDS 3(1), 1992",
         "mutex",
-        make,
+        sites(SinghalDynamicNode),
         (Request, Reply),
         assumes=Assumptions(complete_graph=True),
         serves=Serves(token=False),

@@ -18,7 +18,7 @@ leaves in finite time.
 paper                   here                    meaning
 ======================  ======================  ==========================================
 HavePrivilege           token_here              the token is at this site
-Requesting              requesting              waiting for the token, or in CS
+Requesting              requesting()            waiting for the token, or in CS
 RN                      asked                   highest known request number of each site
 LN                      served                  number of each site's last served request
 Q                       queue                   who is to have the token, in this order
@@ -32,26 +32,12 @@ synchronisation delay one message delay T.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from meshlock.algorithms.actor import (
-    NIL,
-    Actor,
-    Algorithm,
-    Assumptions,
-    Effect,
-    Message,
-    Network,
-    TokenMessage,
-)
+from meshlock.algorithms.actor import NIL, Algorithm, Assumptions, Effect, Message, Network
+from meshlock.algorithms.site import Numbered, TokenMessage, TokenSite, sites
 
 
-class Request(Message):
+class Request(Numbered):
     """REQUEST(j, n): the sender asks for the n-th time."""
-
-    def __init__(self, receiver: int, number: int) -> None:
-        super().__init__(receiver)
-        self.number = number
 
 
 class Token(TokenMessage):
@@ -63,37 +49,28 @@ class Token(TokenMessage):
         self.served = served
 
 
-class SuzukiKasamiNode(Actor):
-    no_state: ClassVar = ("size",)
-
-    def __init__(self, me: int, out: list[Effect], size: int) -> None:
-        super().__init__(me, out)
-        self.size = size
-        self.token_here = me == 0
-        self.requesting = False
-        self.asked = [0] * size
-        self.served: list[int] = [0] * size if me == 0 else []
+class SuzukiKasamiNode(TokenSite):
+    def __init__(self, me: int, out: list[Effect], network: Network) -> None:
+        super().__init__(me, out, network)
+        self.asked = [0] * self.size
+        self.served: list[int] = [0] * self.size if self.token_here else []
         self.queue: list[int] = []
-        self.client = NIL
 
     def request(self, client: int, want: int, priority: int) -> None:
         self.client = client
-        self.requesting = True
         if self.token_here:
             self.enter(client)
             return
         self.asked[self.me] += 1
-        for site in range(self.size):
-            if site != self.me:
-                self.send(Request(site, self.asked[self.me]))
+        for site in self.others():
+            self.send(Request(site, self.asked[self.me]))
 
     def release(self, client: int) -> None:
         self.client = NIL
         self.served[self.me] = self.asked[self.me]
-        for site in range(self.size):
-            if site != self.me and site not in self.queue and self.waits(site):
+        for site in self.others():
+            if site not in self.queue and self.waits(site):
                 self.queue.append(site)
-        self.requesting = False
         if self.queue:
             self.pass_token(self.queue.pop(0))
 
@@ -101,7 +78,7 @@ class SuzukiKasamiNode(Actor):
         if isinstance(message, Request):
             site = message.sender
             self.asked[site] = max(self.asked[site], message.number)
-            if self.token_here and not self.requesting and self.waits(site):
+            if self.token_here and not self.requesting() and self.waits(site):
                 self.pass_token(site)
         elif isinstance(message, Token):
             self.token_here = True
@@ -119,26 +96,14 @@ class SuzukiKasamiNode(Actor):
         self.queue = []
         self.served = []
 
-    # -- observers ----------------------------------------------------------------------
 
-    def tokens(self) -> int:
-        return 1 if self.token_here else 0
-
-    def free_permits(self) -> int:
-        return 1 if self.token_here and not self.requesting else 0
-
-
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
-    return [SuzukiKasamiNode(me, out, network.size) for me in range(network.size)]
-
-
-ALGORITHMS: list[Algorithm] = [
+ALGORITHMS = [
     Algorithm(
         "suzuki-kasami",
         "Suzuki-Kasami: ask everybody, pass one token",
         "Suzuki and Kasami, ACM TOCS 3(4), 1985",
         "mutex",
-        make,
+        sites(SuzukiKasamiNode),
         (Request, Token),
         assumes=Assumptions(complete_graph=True),
     )
