@@ -110,14 +110,14 @@ class LamportNode(OneClientSite):
 
     def first(self) -> bool:
         """Is our request the oldest in the queue?"""
-        for site in self.others():
+        for site in range(self.size):
             stamp = self.queue[site]
-            if stamp > 0 and not self.younger(stamp, site):
+            if site != self.me and stamp > 0 and not self.younger(stamp, site):
                 return False
         return True
 
     def nothing_older_can_come(self) -> bool:
-        return all(self.heard[site] for site in self.others())
+        return all(self.heard[site] for site in range(self.size) if site != self.me)
 
 
 ALGORITHMS = [
