@@ -44,15 +44,19 @@ def state_folder(monkeypatch, tmp_path_factory):
 
 LONGEST = (
     "chaos/test_chaos_run.py",
-    "users/test_first_ten_minutes.py",
-    "docs/test_laboratory_blocks.py",
+    "simulate/test_recovery.py",
+    "simulate/test_recovery_contacts.py",
+    "check/test_shared.py",
+    "interfaces/test_stopped_agents.py",
+    "interfaces/test_client.py",
+    "check/test_disk.py",
+    "machine/test_limits.py",
     "check/test_mutants.py",
-    "check/test_manifest.py",
-    "algorithms/test_layer.py",
-    "chaos/test_virtual.py",
-    "docs/test_blocks.py",
-    "interfaces/test_http.py",
-    "sweep/test_runs.py",
+    "proofs/test_proofs.py",
+    "pools/test_readiness.py",
+    "pools/test_leases.py",
+    "docs/test_laboratory_blocks.py",
+    "users/test_first_ten_minutes.py",
 )
 """These files begin first, the one that waits longest before all: no process is left alone with
 one of them in the end."""

@@ -86,22 +86,30 @@ def test_what_is_left_to_python_extends_only_compiled_classes_that_are_open() ->
 
 
 @cache
+def compiled_annotations() -> list[tuple[str, str, set[str], set[str]]]:
+    """Of each function and class in a compiled file: its file, its name, the names in annotations,
+    and the modules from which the file imports."""
+    found = []
+    for module, path in FILES.items():
+        if not is_compiled(path):
+            continue
+        nodes = ast.walk(tree_of(module))
+        homes = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+        for part in tree_of(module).body:
+            notes = [getattr(node, "annotation", None) for node in ast.walk(part)]
+            names = [n for note in notes if note is not None for n in ast.walk(note)]
+            known = {name.id for name in names if isinstance(name, ast.Name)}
+            found.append((module, getattr(part, "name", ""), known, homes | {module}))
+    return found
+
+
 def expected(module: str, kind: str) -> list[str]:
     """Where compiled code says in an annotation that it takes only this class."""
-    found = []
-    for other in FILES:
-        tree = tree_of(other)
-        if other != module and not any(
-            isinstance(node, ast.ImportFrom) and node.module == module for node in ast.walk(tree)
-        ):
-            continue
-        for part in tree.body:
-            if is_compiled(FILES[other]) and getattr(part, "name", "") != kind:
-                notes = [getattr(node, "annotation", None) for node in ast.walk(part)]
-                names = [n for note in notes if note is not None for n in ast.walk(note)]
-                if any(isinstance(name, ast.Name) and name.id == kind for name in names):
-                    found.append(f"{other}: {getattr(part, 'name', '')}")
-    return found
+    return [
+        f"{other}: {part}"
+        for other, part, names, homes in compiled_annotations()
+        if module in homes and kind in names and part != kind
+    ]
 
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=list(MUTANTS))

@@ -41,7 +41,7 @@ def test_the_page_says_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("riddle", EVERY, ids=[riddle.mutant.name for riddle in EVERY])
 def test_the_checkers_schedule_solves_it(riddle: Riddle) -> None:
-    actions, story = riddle.solution()
+    actions, story = riddle.solution
     finding = riddle.judge(riddle.script() + actions)
     # who is let in without having asked cannot be looked up: there a handler fails
     assert {riddle.mutant.breaks, "handlers"} & set(finding.violated)
@@ -65,7 +65,7 @@ def test_hint_and_solution_tell_more_and_more() -> None:
     assert meshlock("riddle", "9", "--hint").output == f"It breaks {riddle.mutant.breaks}.\n"
     told = meshlock("riddle", "9", "--solution").output
     assert told.startswith(f"{riddle.mutant.name}: {riddle.mutant.mistake}.")
-    assert told.endswith(riddle.solution()[0])
+    assert told.endswith(riddle.solution[0])
 
 
 def test_a_schedule_from_the_input_and_a_verdict_for_programs() -> None:

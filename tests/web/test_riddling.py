@@ -45,13 +45,13 @@ def action(run, line, which):
 @pytest.mark.parametrize("riddle", riddles()[::3], ids=lambda riddle: str(riddle.number))
 def test_the_checkers_schedule_is_found_when_it_is_driven(riddle):
     run = RiddleRun(riddle)
-    for each in driven(run, riddle.solution()[0]):
+    for each in driven(run, riddle.solution[0]):
         assert riddle.mutant.name not in json.dumps(run.about())
         assert not run.about()["riddle"]["found"]
         run.perform(each)
     about = run.about()
     assert about["riddle"]["found"] and not about["riddle"]["hidden"]
-    assert run.finding.violated == riddle.judge(riddle.solution()[0]).violated
+    assert run.finding.violated == riddle.judge(riddle.solution[0]).violated
     assert run.finding.steps == riddle.shortest()
     assert riddle.verdict(run.finding).endswith("no way is shorter.")
     with pytest.raises(Refused, match=r"It is found|cannot go on"):
@@ -84,5 +84,5 @@ def test_the_solution_tells_all():
     run = RiddleRun(riddle)
     told = run.solution()
     assert told["mistake"] == riddle.mistake()
-    assert told["schedule"] == riddle.solution()[0].splitlines()
+    assert told["schedule"] == riddle.solution[0].splitlines()
     assert not run.hidden()

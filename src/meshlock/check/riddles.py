@@ -153,6 +153,7 @@ class Riddle:
 
     # -- the checker -------------------------------------------------------------------------
 
+    @cached_property
     def solution(self) -> tuple[str, list[str]]:
         """A shortest schedule, and its story."""
         check = checking(self.setup, judged([]), MOST)
@@ -169,7 +170,7 @@ class Riddle:
         return actions, [self.hidden(line) for line in pages(check.model, found)]
 
     def shortest(self) -> int:
-        return self.judge(self.solution()[0]).steps
+        return self.judge(self.solution[0]).steps
 
     # -- for people --------------------------------------------------------------------------
 

@@ -39,7 +39,7 @@ def riddle(
     elif hint:
         click.echo(chosen.hint())
     elif solution:
-        actions, story = chosen.solution()
+        actions, story = chosen.solution
         click.echo(f"{chosen.mistake()}\n")
         click.echo("\n".join(story))
         click.echo(f"\nAs a schedule:\n\n{actions}", nl=False)

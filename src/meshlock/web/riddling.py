@@ -104,6 +104,6 @@ class RiddleRun(PageRun):
 
     def solution(self) -> dict[str, Any]:
         """The mistake and the checker's story; from now on nothing is hidden."""
-        actions, story = self.riddle.solution()
+        actions, story = self.riddle.solution
         self.solved = True
         return {"mistake": self.riddle.mistake(), "story": story, "schedule": actions.splitlines()}
