@@ -19,22 +19,6 @@ if TYPE_CHECKING:
 
 AXIS = "compared"
 DRAWN = ["messages_per_entry", "waiting.mean", "waiting.max"]
-ROWS = {
-    "messages per entry": "messages_per_entry",
-    "link crossings per entry": "link_crossings_per_entry",
-    "token hops per entry": "token_hops_per_entry",
-    "waiting, mean": "waiting.mean",
-    "waiting, p95": "waiting.p95",
-    "waiting, max": "waiting.max",
-    "synchronisation delay": "sync_delay_mean",
-    "overtakings, base priority": "priority_violations.base",
-    "overtakings, aged priority": "priority_violations.aged",
-    "... known where decided": "priority_violations.known",
-    "use rate": "use_rate",
-    "fairness (Jain)": "fairness",
-    "deadlines missed": "deadline_misses",
-    "connected share": "connected_share",
-}
 
 
 def compare(
@@ -121,7 +105,7 @@ def refuse_if_impossible(path: Path) -> None:
 def side_by_side(results: dict[str, Result]) -> RenderableType:
     from rich.console import Group
 
-    from meshlock.sweep.measures import measured
+    from meshlock.sweep.measures import NAMES, measured
 
     table = output.table("")
     for name, result in results.items():
@@ -134,17 +118,17 @@ def side_by_side(results: dict[str, Result]) -> RenderableType:
             for count, figures in zip(counts, every, strict=True)
         ]
         table.add_row(f"{kind} per entry", *shares)
-    for label, measure in ROWS.items():
+    for measure, words in NAMES.items():
         values = [measured(figures, measure) for figures in every]
         if any(value is not None for value in values):
-            table.add_row(label, *["" if value is None else f"{value:.4g}" for value in values])
+            cells = ["" if value is None else f"{value:.4g}" for value in values]
+            table.add_row(", ".join(words), *cells)
     levels = {level for figures in every for level in figures["waiting_by_priority"]}
     if 1 < len(levels) <= 12:
         for level in sorted(levels, key=int, reverse=True):
             means = [measured(figures, f"waiting_by_priority.{level}.mean") for figures in every]
             cells = ["" if mean is None else f"{mean:.4g}" for mean in means]
             table.add_row(f"waiting, priority {level}", *cells)
-    table.add_row("unserved", *[str(figures["unserved"]) for figures in every])
     table.add_row("violated", *[", ".join(figures["violated"]) or "nothing" for figures in every])
     broken = [
         f"✗ {name} {result.broken}: its figures are of what it served."

@@ -5,26 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from meshlock.simulate.run_settings import RunSettings, as_values
-from meshlock.simulate.settings import run_settings
-
-PROGRAM = """
-import sys
-from pathlib import Path
-from meshlock.cli.determinism import write_trace
-write_trace(Path(sys.argv[1]), dict(pair.split("=", 1) for pair in sys.argv[2:]))
-"""
-
-
-def write_trace(path: Path, given: dict[str, str]) -> None:
-    from meshlock.cli.simulate import simulate_with_progress
-
-    simulate_with_progress(run_settings(as_values(given)), path, True)
+from meshlock.simulate.run_settings import RunSettings
+from meshlock.sweep.runs import flags_of
 
 
 def first_divergence(settings: RunSettings) -> str | None:
@@ -32,15 +18,16 @@ def first_divergence(settings: RunSettings) -> str | None:
     values = {**settings.values(), **settings.options}
     if not values["nodes"]:
         del values["nodes"]
-    pairs = [f"{name}={value}" for name, value in values.items()]
+    command = [sys.executable, "-m", "meshlock", "simulate", *flags_of(values)]
     with TemporaryDirectory() as folder:
         paths = [Path(folder) / name for name in ("first.jsonl", "second.jsonl")]
         for path, hash_seed in zip(paths, ("1", "2"), strict=True):
-            command = [sys.executable, "-c", PROGRAM, str(path), *pairs]
-            environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-            subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
-        if sha256(paths[0].read_bytes()).digest() == sha256(paths[1].read_bytes()).digest():
-            return None
+            subprocess.run(
+                [*command, "--trace-states", "--trace", str(path)],
+                env={**os.environ, "PYTHONHASHSEED": hash_seed},
+                stdout=subprocess.DEVNULL,
+                check=False,  # a run that violates a property has a trace, too
+            )
         with paths[0].open() as first, paths[1].open() as second:
             for number, (one, other) in enumerate(zip_longest(first, second), start=1):
                 if one != other:

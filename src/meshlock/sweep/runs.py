@@ -116,15 +116,18 @@ def read_line(text: bytes) -> RunLine | None:
         return None
 
 
+def flags_of(values: Values) -> list[str]:
+    """The words of ``meshlock simulate`` that give these settings."""
+    words = []
+    for name, value in values.items():
+        known = name in RunSettings.keys
+        words += [f"--{name}", str(value)] if known else ["--option", f"{name}={value}"]
+    return words
+
+
 def command(values: Values) -> str:
     """The command that makes this run again."""
-    words = ["meshlock", "simulate"]
-    for name, value in values.items():
-        if name in RunSettings.keys:
-            words += [f"--{name}", quote(str(value))]
-        else:
-            words += ["--option", quote(f"{name}={value}")]
-    return " ".join(words)
+    return " ".join(["meshlock", "simulate", *map(quote, flags_of(values))])
 
 
 class Kept:
