@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import inf
+
 from meshlock.algorithms.subclassing import mypyc_attr
+from meshlock.topology.mobility.live_graph import LiveGraph
 
 
 class NetworkChange:
@@ -60,11 +64,28 @@ class Changes:
 class Planned(Changes):
     """These changes, as given, in order of time."""
 
-    def __init__(self, changes: list[NetworkChange]) -> None:
-        self.coming = changes[::-1]
+    def __init__(self, changes: Iterable[NetworkChange]) -> None:
+        self.coming = iter(changes)
+        self.until = inf
 
     def next(self) -> NetworkChange | None:
-        return self.coming.pop() if self.coming else None
+        change = next(self.coming, None)
+        return change if change is not None and change.time <= self.until else None
 
     def stop(self, time: float) -> None:
-        self.coming = [change for change in self.coming if change.time <= time]
+        self.until = time
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Adjusted(Changes):
+    """Those of another stream, with a say about each as the live graph is then."""
+
+    def __init__(self, changes: Changes, graph: LiveGraph) -> None:
+        self.changes = changes
+        self.graph = graph
+
+    def stop(self, time: float) -> None:
+        self.changes.stop(time)
+
+    def places(self, time: float) -> list[Move]:
+        return self.changes.places(time)

@@ -9,12 +9,12 @@ link is up while at least one of its ends says so. A second "up" or a "down" wit
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import inf
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from meshlock.errors import Refused
-from meshlock.topology.mobility.changes import Changes, LinkChange, NetworkChange
+from meshlock.topology.mobility.changes import LinkChange, Planned
 from meshlock.topology.mobility.lines import Lines
 
 
@@ -51,43 +51,29 @@ def count(path: Path, nodes: int | None) -> int:
     return nodes if nodes is not None else highest + 1
 
 
-class OneContacts(Changes):
-    def __init__(self, path: Path, nodes: int) -> None:
-        self.nodes = nodes
-        self.said: set[int] = set()  # directed pairs that are up by their own word
-        self.until = inf
-        self.reports = reports(path, nodes)
-        self.ahead: LinkChange | None = self.read()
-        start: dict[tuple[int, int], None] = {}
-        while self.ahead is not None and self.ahead.time == 0.0:
-            link = (self.ahead.one, self.ahead.other)
-            if self.ahead.up:
-                start[link] = None
-            else:
-                start.pop(link, None)
-            self.ahead = self.read()
-        self.links = list(start)  # after everything that happens at time 0
+def contacts(path: Path, nodes: int) -> tuple[list[tuple[int, int]], Planned]:
+    """The links after everything that happens at time 0, and their changes from then on."""
+    changes = contact_changes(path, nodes)
+    links: dict[tuple[int, int], None] = {}
+    for change in changes:
+        if change.time > 0.0:
+            return list(links), Planned(chain([change], changes))
+        if change.up:
+            links[change.one, change.other] = None
+        else:
+            links.pop((change.one, change.other), None)
+    return list(links), Planned([])
 
-    def read(self) -> LinkChange | None:
-        for report in self.reports:
-            said = report.one * self.nodes + report.other
-            back = report.other * self.nodes + report.one
-            if report.up == (said in self.said):
-                continue
-            if report.up:
-                self.said.add(said)
-            else:
-                self.said.remove(said)
-            if back not in self.said:
-                return LinkChange(report.time, report.up, report.one, report.other)
-        return None
 
-    def next(self) -> NetworkChange | None:
-        change = self.ahead
-        if change is None or change.time > self.until:
-            return None
-        self.ahead = self.read()
-        return change
-
-    def stop(self, time: float) -> None:
-        self.until = time
+def contact_changes(path: Path, nodes: int) -> Iterator[LinkChange]:
+    said: set[tuple[int, int]] = set()  # directed pairs that are up by their own word
+    for report in reports(path, nodes):
+        pair = (report.one, report.other)
+        if report.up == (pair in said):
+            continue
+        if report.up:
+            said.add(pair)
+        else:
+            said.remove(pair)
+        if pair[::-1] not in said:
+            yield LinkChange(report.time, report.up, *pair)

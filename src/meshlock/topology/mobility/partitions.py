@@ -8,11 +8,11 @@ again.
 
 from __future__ import annotations
 
-from meshlock.topology.mobility.changes import Changes, LinkChange, Move, NetworkChange
+from meshlock.topology.mobility.changes import Adjusted, Changes, LinkChange, NetworkChange
 from meshlock.topology.mobility.live_graph import LiveGraph
 
 
-class Prevented(Changes):
+class Prevented(Adjusted):
     """Holds back every link failure that would part the graph.
 
     What is held back is a bridge of the graph. A new link relieves at most one bridge,
@@ -21,8 +21,7 @@ class Prevented(Changes):
     """
 
     def __init__(self, changes: Changes, graph: LiveGraph) -> None:
-        self.changes = changes
-        self.graph = graph
+        super().__init__(changes, graph)
         self.overdue: dict[tuple[int, int], None] = {}  # in the order in which they fell due
         self.formed: LinkChange | None = None
 
@@ -59,19 +58,12 @@ class Prevented(Changes):
                 return LinkChange(formed.time, False, link[0], link[1])
         return None
 
-    def stop(self, time: float) -> None:
-        self.changes.stop(time)
 
-    def places(self, time: float) -> list[Move]:
-        return self.changes.places(time)
-
-
-class Until(Changes):
+class Until(Adjusted):
     """Ends the changes at a given time, or earlier when told, and then heals if asked to."""
 
     def __init__(self, changes: Changes, graph: LiveGraph, until: float, heal: bool) -> None:
-        self.changes = changes
-        self.graph = graph
+        super().__init__(changes, graph)
         self.until = until
         self.heal = heal
         self.time = 0.0
@@ -93,6 +85,3 @@ class Until(Changes):
 
     def stop(self, time: float) -> None:
         self.until = min(self.until, time)
-
-    def places(self, time: float) -> list[Move]:
-        return self.changes.places(time)

@@ -219,8 +219,8 @@ def from_file(
         if radius is not None:
             raise Refused(f"{spec} holds contacts, not movements: leave {setting('range')} out.")
         size = one_simulator.count(path, nodes)
-        contacts = one_simulator.OneContacts(path, size)
-        graph = LiveGraph(size, contacts.links)
+        links, contacts = one_simulator.contacts(path, size)
+        graph = LiveGraph(size, links)
         refuse_parted(spec, graph, prevented)
         return graph, contacts
     if radius is None or not 0.0 < radius < inf:
