@@ -21,10 +21,8 @@ OF_PAPERS = {"Inquire", "Link", "Release", "Reply", "Request", "Signal", "Token"
 
 HOMONYMS = {
     "Acquire",
-    "Config",
     "Connection",
     "Entry",
-    "Epoch",
     "Exchange",
     "Grant",
     "Members",

@@ -107,6 +107,9 @@ class Message(Effect):
     """The name of the class in capitals, if the class says nothing else."""
     fields: ClassVar[tuple[str, ...]] = ()
     """The message's own attributes, in the order in which the constructor takes them."""
+    wire: ClassVar[tuple[object, ...]] = ()
+    """What each field holds, where machines send the message to each other: a record, or a word of
+    :data:`meshlock.live.pools.wire.MEANINGS`, which has the limits."""
     reductions: ClassVar[Reductions] = Reductions()
 
     contents: ClassVar[attrgetter[Frozen]]

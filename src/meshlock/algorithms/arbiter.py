@@ -78,6 +78,8 @@ from meshlock.algorithms.site import Numbered
 class Request(Numbered):
     """The sender wants this number of permits, with this number."""
 
+    wire: ClassVar = (*Numbered.wire, "share")
+
     def __init__(self, receiver: int, number: int, want: int) -> None:
         super().__init__(receiver, number)
         self.want = want
@@ -89,6 +91,8 @@ class Grant(Numbered):
 
 class Release(Message):
     """The sender no longer needs this number of its permits."""
+
+    wire: ClassVar = ("share",)
 
     def __init__(self, receiver: int, count: int) -> None:
         super().__init__(receiver)

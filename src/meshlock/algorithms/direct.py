@@ -87,6 +87,8 @@ class Request(Message):
     request counts no grants yet: the holder completes it.
     """
 
+    wire: ClassVar = ("node", "count", "count", "share", "urgency", "rank", "hop", "flag")
+
     def __init__(
         self,
         receiver: int,
@@ -113,6 +115,8 @@ class Request(Message):
 class Token(Message):
     """TOKEN: ``free`` permits, and the queue, the first in rank first."""
 
+    wire: ClassVar = ("hop", "free", "count", "lines")
+
     def __init__(
         self, receiver: int, hop: int, free: int, grants: int, queue: tuple[Asked, ...]
     ) -> None:
@@ -133,6 +137,8 @@ class Grant(Message):
     """GRANT: ``count`` permits for the receiver's request of that number. It is the ``grants``-th
     grant, made by the node to which the token came with that ``hop``."""
 
+    wire: ClassVar = ("count", "share", "count", "hop")
+
     def __init__(self, receiver: int, number: int, count: int, grants: int, hop: int) -> None:
         super().__init__(receiver)
         self.number = number
@@ -149,6 +155,8 @@ class Grant(Message):
 
 class Release(Message):
     """RELEASE: ``count`` permits on their way to the token, along a pointer of that ``hop``."""
+
+    wire: ClassVar = ("share", "hop")
 
     def __init__(self, receiver: int, count: int, hop: int) -> None:
         super().__init__(receiver)

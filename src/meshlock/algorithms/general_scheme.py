@@ -59,12 +59,14 @@ TRANSIT: Final = 1
 class Request(OnBehalf):
     """request(origin): origin wants the token."""
 
+    wire: ClassVar = ("node",)
     reductions: ClassVar = Reductions(names=("origin",))
 
 
 class Token(TokenMessage):
     """token(lender): to be returned to the lender, or kept if that is NIL."""
 
+    wire: ClassVar = ("node",)
     reductions: ClassVar = Reductions(names=("lender",))
 
     def __init__(self, receiver: int, lender: int) -> None:

@@ -35,12 +35,16 @@ synchronisation delay one message delay T.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from meshlock.algorithms.actor import NIL, Algorithm, Assumptions, Effect, Message, Network, Serves
 from meshlock.algorithms.site import TokenMessage, TokenSite, WaitingSite, line_up, sites
 
 
 class Request(Message):
     """REQUEST: the sender asks for the n-th time, with this priority."""
+
+    wire: ClassVar = ("count", "urgency")
 
     def __init__(self, receiver: int, number: int, priority: int) -> None:
         super().__init__(receiver)
@@ -50,6 +54,8 @@ class Request(Message):
 
 class Token(TokenMessage):
     """The token with the queue."""
+
+    wire: ClassVar = ("priorities", "counts")
 
     def __init__(
         self, receiver: int, queue: tuple[WaitingSite, ...], served: tuple[int, ...]

@@ -13,6 +13,7 @@ from meshlock.algorithms.reverse_link import Height
 class Signal(Message):
     """Every message carries its sender's height, and how many grants the sender knows of."""
 
+    wire: ClassVar[tuple[str, ...]] = ("height", "count")
     reductions: ClassVar = Reductions(heights=("height",), counts=("grants",))
 
     def __init__(self, receiver: int, height: Height, grants: int) -> None:
@@ -27,6 +28,8 @@ class Token(Signal):
     It is sent for a request of that ``priority``, which a holder has ``given`` a rank. ``passed``
     and ``blocked`` are those of :class:`~meshlock.algorithms.jiang_backfill.Backfill`.
     """
+
+    wire: ClassVar = (*Signal.wire, "share", "urgency", "rank", "count", "rank or none")
 
     def __init__(
         self,
@@ -59,6 +62,8 @@ class Token(Signal):
 class Asking(Signal):
     """What the sender asks for: priority, rank and want of its front, and whether that is fresh."""
 
+    wire: ClassVar[tuple[str, ...]] = (*Signal.wire, "urgency", "rank", "share", "flag")
+
     def __init__(
         self,
         receiver: int,
@@ -87,6 +92,8 @@ class Update(Asking):
     """UPDATE(i, R): the sender's request is now this; with want 0 it is withdrawn. If it is the
     ``same`` request, more or less urgent than before, it keeps its age."""
 
+    wire: ClassVar = (*Asking.wire, "flag")
+
     def __init__(
         self,
         receiver: int,
@@ -105,6 +112,8 @@ class Update(Asking):
 class Release(Signal):
     """RELEASE(r): r permits on their way back to the token."""
 
+    wire: ClassVar = (*Signal.wire, "share")
+
     def __init__(self, receiver: int, height: Height, grants: int, r: int) -> None:
         super().__init__(receiver, height, grants)
         self.r = r
@@ -120,6 +129,8 @@ class Link(Signal):
 class Call(Signal):
     """CALL: ``node`` has stopped climbing and asks, for the ``number``-th time, whether the token
     can be reached. ``answered``: it can."""
+
+    wire: ClassVar = (*Signal.wire, "node", "count", "flag")
 
     def __init__(
         self, receiver: int, height: Height, grants: int, node: int, number: int, answered: bool

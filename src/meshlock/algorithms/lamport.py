@@ -33,12 +33,16 @@ delay T; wait at light load 2T.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from meshlock.algorithms.actor import NIL, Algorithm, Assumptions, Effect, Message, Network, Serves
 from meshlock.algorithms.site import OneClientSite, sites
 
 
 class Stamped(Message):
     """What every message carries: the sender's clock."""
+
+    wire: ClassVar = ("count",)
 
     def __init__(self, receiver: int, stamp: int) -> None:
         super().__init__(receiver)

@@ -42,6 +42,8 @@ delay T.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from meshlock.algorithms.actor import NIL, Algorithm, Assumptions, Effect, Message, Network, Serves
 from meshlock.algorithms.site import TokenMessage, TokenSite, WaitingSite, line_up, sites
 
@@ -52,6 +54,8 @@ class Request(Message):
     """REQUEST: origin asks with this priority; ``hop``: of the move of the token that it follows,
     or ALONG_THE_TREE."""
 
+    wire: ClassVar = ("node", "urgency", "hop")
+
     def __init__(self, receiver: int, origin: int, priority: int, hop: int) -> None:
         super().__init__(receiver)
         self.origin = origin
@@ -61,6 +65,8 @@ class Request(Message):
 
 class Token(TokenMessage):
     """The token with the queue of the site that sends it."""
+
+    wire: ClassVar = ("hop", "priorities")
 
     def __init__(self, receiver: int, hop: int, queue: tuple[WaitingSite, ...]) -> None:
         super().__init__(receiver)

@@ -63,6 +63,7 @@ class Request(Numbered):
 class NotUsed(Message):
     """NOT_USED(count): this number fewer than you thought may be in use by the sender."""
 
+    wire: ClassVar = ("share",)
     kind: ClassVar[str] = "NOT_USED"
 
     def __init__(self, receiver: int, count: int) -> None:

@@ -70,6 +70,7 @@ apart, and put them together again whenever two heights are compared."""
 class Signal(Message):
     """Every message says how high its sender is."""
 
+    wire: ClassVar = ("height",)
     reductions: ClassVar = Reductions(heights=("height",))
 
     def __init__(self, receiver: int, height: Height) -> None:

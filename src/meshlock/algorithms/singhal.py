@@ -79,6 +79,8 @@ class Request(Numbered):
 class Token(TokenMessage):
     """The token with its vectors TSV and TSN."""
 
+    wire: ClassVar = ("letters", "counts")
+
     def __init__(self, receiver: int, states: str, numbers: tuple[int, ...]) -> None:
         super().__init__(receiver)
         self.states = states

@@ -83,6 +83,8 @@ class TokenMessage(Message):
 class Numbered(Message):
     """It says the number of a request."""
 
+    wire: ClassVar[tuple[str, ...]] = ("count",)
+
     def __init__(self, receiver: int, number: int) -> None:
         super().__init__(receiver)
         self.number = number
@@ -91,6 +93,8 @@ class Numbered(Message):
 @mypyc_attr(allow_interpreted_subclasses=True)
 class OnBehalf(Message):
     """The node ``origin`` wants to enter, whichever node sends this on."""
+
+    wire: ClassVar[tuple[str, ...]] = ("node",)
 
     def __init__(self, receiver: int, origin: int) -> None:
         super().__init__(receiver)

@@ -32,6 +32,8 @@ synchronisation delay one message delay T.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from meshlock.algorithms.actor import NIL, Algorithm, Assumptions, Effect, Message, Network
 from meshlock.algorithms.site import Numbered, TokenMessage, TokenSite, sites
 
@@ -42,6 +44,8 @@ class Request(Numbered):
 
 class Token(TokenMessage):
     """PRIVILEGE(Q, LN)."""
+
+    wire: ClassVar = ("nodes", "counts")
 
     def __init__(self, receiver: int, queue: tuple[int, ...], served: tuple[int, ...]) -> None:
         super().__init__(receiver)

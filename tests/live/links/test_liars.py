@@ -1149,9 +1149,8 @@ def test_what_comes_before_its_epoch_is_bounded_in_bytes(certificates: Path) -> 
     async def story(network: virtual.Network) -> None:
         async with world(certificates, algorithm="naimi-trehel", permits=1) as w:
             a, docks = w.honest[0], w.m.pools["docks"]
-            request = next(one for one in docks.adapter.shapes.values() if one.name == "REQUEST")
             sealed = [(*w.ahead(),), a.boot, None, 0, (), None, tuple([bytes(16)] * 5000)]
-            payload = msgspec.msgpack.encode((sealed, *[0] * len(request.names)))
+            payload = msgspec.msgpack.encode((sealed, 0))
             for _ in range(100):
                 what = Content("docks", docks.adapter.identity, "REQUEST", payload)
                 w.m.mesh.router.send("a", what)
@@ -1170,9 +1169,8 @@ def test_tokens_before_their_epoch_are_not_kept(certificates: Path) -> None:
         async with world(certificates, algorithm="naimi-trehel") as w:
             a, docks = w.honest[0], w.m.pools["docks"]
             state = TokenState(w.ahead(), 1, 1, (), 0)
-            token = next(one for one in docks.adapter.shapes.values() if one.name == "TOKEN")
             sealed = [(*w.ahead(),), a.boot, state, 9, (), None, ()]
-            payload = msgspec.msgpack.encode((sealed, *[0] * len(token.names)))
+            payload = msgspec.msgpack.encode((sealed, 0))
             there = a.pools["docks"].adapter.members
             assert there is not None
             heard: list[str] = []
@@ -1202,9 +1200,8 @@ def test_fences_and_farewells_that_never_were_take_no_room(certificates: Path) -
                 returns = tuple(
                     Part(Fence(w.ahead(by=7), number * 100 + one), 0, 1) for one in range(100)
                 )
-                kind = next(one for one in docks.adapter.shapes.values() if one.name == "RELEASE")
                 sealed = (layer.member.adopted, a.boot, None, 0, returns, None, ())
-                payload = msgspec.msgpack.encode((sealed, *[1] * len(kind.names)))
+                payload = msgspec.msgpack.encode((sealed, 1, 1))
                 docks.mesh.send("a", Content("docks", docks.adapter.identity, "RELEASE", payload))
                 docks.participation.say("a", PULL)
             docks.mesh.flush()

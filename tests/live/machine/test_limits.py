@@ -30,7 +30,7 @@ from meshlock.live.links.frames import (
 from meshlock.live.links.link import Splitter
 from meshlock.live.links.security import unprotected
 from meshlock.live.machine import limits
-from meshlock.live.pools import fields
+from meshlock.live.pools import wire
 from meshlock.live.pools.adapter import shapes
 from waiting import LIMIT, run
 
@@ -324,7 +324,7 @@ def test_the_records_of_recovery_have_the_same_fields_within_the_limits() -> Non
             records.Life,
         )  # made here, and kept here
         if isinstance(kind, type) and issubclass(kind, tuple) and sent:
-            within = getattr(fields, name)
+            within = wire.LIMITED[kind]
             assert issubclass(within, kind)
             assert list(within.__annotations__) == list(kind._fields)  # type: ignore[attr-defined]
 

@@ -88,6 +88,8 @@ def content(message: Message) -> Message:
 class Propose(Message):
     """Promise this epoch, and report."""
 
+    wire: ClassVar = (Epoch, Config)
+
     def __init__(self, receiver: int, epoch: Epoch, config: Config) -> None:
         super().__init__(receiver)
         self.epoch = epoch
@@ -96,6 +98,8 @@ class Propose(Message):
 
 class Promise(Message):
     """Yes: nothing lower any more; and this is what I have."""
+
+    wire: ClassVar = (Epoch, Report)
 
     def __init__(self, receiver: int, epoch: Epoch, report: Report) -> None:
         super().__init__(receiver)
@@ -106,6 +110,8 @@ class Promise(Message):
 class Refuse(Message):
     """No: your configuration is not mine, which is this."""
 
+    wire: ClassVar = (Config,)
+
     def __init__(self, receiver: int, config: Config) -> None:
         super().__init__(receiver)
         self.config = config
@@ -114,6 +120,8 @@ class Refuse(Message):
 class Higher(Message):
     """No: I have promised this epoch already."""
 
+    wire: ClassVar = (Epoch,)
+
     def __init__(self, receiver: int, epoch: Epoch) -> None:
         super().__init__(receiver)
         self.epoch = epoch
@@ -121,6 +129,8 @@ class Higher(Message):
 
 class Ledger(Message):
     """With this the epoch begins; also its first renewal, sent at that time by that boot."""
+
+    wire: ClassVar = (FirstLedger, "count", "clock")
 
     def __init__(self, receiver: int, first: FirstLedger, boot: int, sent: int) -> None:
         super().__init__(receiver)
@@ -133,6 +143,8 @@ class Renew(Message):
     """Is this epoch still the highest you know? Sent by that boot, at that time. ``hop``: that
     of the sender's token, or MINTING or GRANTS."""
 
+    wire: ClassVar = (Epoch, "count", "hop", "clock")
+
     def __init__(self, receiver: int, epoch: Epoch, boot: int, hop: int, sent: int) -> None:
         super().__init__(receiver)
         self.epoch = epoch
@@ -144,6 +156,8 @@ class Renew(Message):
 class Confirm(Message):
     """Yes: to what that boot sent at that time; ``mine`` is the boot that says so."""
 
+    wire: ClassVar = (Epoch, "count", "clock", "count")
+
     def __init__(self, receiver: int, epoch: Epoch, boot: int, sent: int, mine: int) -> None:
         super().__init__(receiver)
         self.epoch = epoch
@@ -154,6 +168,8 @@ class Confirm(Message):
 
 class Hello(Message):
     """Over a link: which epoch this boot has adopted, and whether it takes part in it."""
+
+    wire: ClassVar = (Epoch, "count", "flag")
 
     def __init__(self, receiver: int, epoch: Epoch, boot: int, inside: bool) -> None:
         super().__init__(receiver)
@@ -167,6 +183,7 @@ class AskLedger(Message):
     ``hop``: of the pointer to the holder that it followed; only a later one is followed next. With
     GRANTS a node that takes part is answered by whoever it asks, with MINTING by the holder too."""
 
+    wire: ClassVar = ("node", "count", "hop")
     kind: ClassVar[str] = "ASK"
 
     def __init__(self, receiver: int, node: int, boot: int, hop: int) -> None:
@@ -180,6 +197,8 @@ class Copy(Message):
     """The first ledger, for anybody; or from the token's holder, with the ledger of now, at that
     hop, after so many grants, for that boot of the receiver only. ``number``: of the latest request
     of the receiver that is known there. It renews nothing."""
+
+    wire: ClassVar = (FirstLedger, "ledger or none", "hop", "count", "count", "count")
 
     def __init__(
         self,
@@ -204,6 +223,8 @@ class Suggest(Message):
     """I may not propose an epoch, but there is reason to: nothing is known of the token since that
     hop, or wherever it is, permits are ``lost``, or I am left out."""
 
+    wire: ClassVar = (Epoch, "hop", "flag")
+
     def __init__(self, receiver: int, epoch: Epoch, hop: int, lost: bool) -> None:
         super().__init__(receiver)
         self.epoch = epoch
@@ -218,6 +239,8 @@ class Voteless(Message):
 class Offer(Message):
     """I have been here for a while, in that epoch, and would be a member."""
 
+    wire: ClassVar = (Epoch,)
+
     def __init__(self, receiver: int, epoch: Epoch) -> None:
         super().__init__(receiver)
         self.epoch = epoch
@@ -225,6 +248,8 @@ class Offer(Message):
 
 class Sent(Message):
     """A token of that epoch and hop was sent to you: has it arrived?"""
+
+    wire: ClassVar = (Epoch, "hop")
 
     def __init__(self, receiver: int, epoch: Epoch, hop: int) -> None:
         super().__init__(receiver)
@@ -235,6 +260,8 @@ class Sent(Message):
 class Accepted(Message):
     """The token of that epoch and hop is here."""
 
+    wire: ClassVar = (Epoch, "hop")
+
     def __init__(self, receiver: int, epoch: Epoch, hop: int) -> None:
         super().__init__(receiver)
         self.epoch = epoch
@@ -243,6 +270,8 @@ class Accepted(Message):
 
 class Received(Message):
     """Grants that you made to clients of mine are here, and this is what is to be said of them."""
+
+    wire: ClassVar = (Epoch, "notes")
 
     def __init__(
         self, receiver: int, epoch: Epoch, received: tuple[tuple[Fence, str], ...]
@@ -255,6 +284,8 @@ class Received(Message):
 class Forgotten(Message):
     """You could not be reached from here, so what you asked for was struck out: ask again."""
 
+    wire: ClassVar = (Epoch,)
+
     def __init__(self, receiver: int, epoch: Epoch) -> None:
         super().__init__(receiver)
         self.epoch = epoch
@@ -263,6 +294,8 @@ class Forgotten(Message):
 class Return(Message):
     """Of the grant with this fence so many permits are ``left``, none if it is over; ``node``
     wants to know when the others are struck out. ``hop`` as of ASK."""
+
+    wire: ClassVar = (Epoch, Fence, "share", "node", "hop")
 
     def __init__(
         self, receiver: int, epoch: Epoch, fence: Fence, left: int, node: int, hop: int
@@ -277,6 +310,8 @@ class Return(Message):
 
 class Returned(Message):
     """They are struck out of the ledger, but for so many permits of each."""
+
+    wire: ClassVar = (Epoch, "returns")
 
     def __init__(self, receiver: int, epoch: Epoch, fences: Returns) -> None:
         super().__init__(receiver)

@@ -31,16 +31,15 @@ from meshlock.algorithms.recovery.messages import (
 )
 from meshlock.algorithms.recovery.records import new
 from meshlock.algorithms.steps import urgency
-from meshlock.errors import Refused
 from meshlock.live.links.frames import UNREADABLE, BadFrame, Carry, Content, RoutedFrame, encode
 from meshlock.live.links.mesh import DRIFT, Mesh
 from meshlock.live.links.session import serial
 from meshlock.live.machine import clock, limits
-from meshlock.live.pools.fields import FIELDS, SEAL, row
 from meshlock.live.pools.grants import Grant
 from meshlock.live.pools.members import Members
 from meshlock.live.pools.pool_configuration import PoolConfiguration
 from meshlock.live.pools.waiting import Rises, Waiter
+from meshlock.live.pools.wire import SEAL, row, types_of
 
 if TYPE_CHECKING:
     from meshlock.live.pools.peers import Peers
@@ -92,20 +91,14 @@ class Measures:
 class Shape:
     """The fields of one kind of message; ``sealed`` where recovery has added to it."""
 
-    def __init__(self, kind: type[Message], algorithm: str, sealed: bool) -> None:
+    def __init__(self, kind: type[Message], sealed: bool) -> None:
         self.kind: Callable[..., Message] = kind
         self.name = kind.kind
         self.sealed = sealed
-        fields: list[Any] = []
-        for name in kind.fields:
-            if name not in FIELDS:
-                raise Refused(
-                    f"Live nodes cannot encode the field '{name}' of {kind.kind}: rename it "
-                    f"to one of {', '.join([known for known in FIELDS if ' ' not in known])}."
-                )
-            fields.append(FIELDS.get(f"{algorithm} {name}", FIELDS[name]))
-        self.decode: Callable[[bytes], tuple[Any, ...]]
-        self.decode = msgspec.msgpack.Decoder(row(*([SEAL] if sealed else []), *fields)).decode
+        fields = [*([SEAL] if sealed else []), *types_of(kind)]
+        self.decode: Callable[[bytes], tuple[Any, ...]] = msgspec.msgpack.Decoder(
+            row(*fields)
+        ).decode
         self.contents = kind.contents  # the kind, twice, and the fields
 
     def pack(self, message: Message) -> bytes:
@@ -130,9 +123,9 @@ class Shape:
 
 def shapes(algorithm: Algorithm, members: bool) -> dict[str, Shape]:
     """Of all messages that nodes of such a pool send."""
-    found = {kind.kind: Shape(kind, algorithm.name, sealed=members) for kind in algorithm.kinds}
+    found = {kind.kind: Shape(kind, sealed=members) for kind in algorithm.kinds}
     if members:
-        found |= {kind.kind: Shape(kind, "", sealed=False) for kind in KINDS}
+        found |= {kind.kind: Shape(kind, sealed=False) for kind in KINDS}
     return found
 
 

@@ -26,7 +26,6 @@ from meshlock.algorithms.steps import in_grants
 from meshlock.errors import Refused
 from meshlock.live.links.mesh import DRIFT
 from meshlock.live.machine.logs import log_event
-from meshlock.live.pools import fields
 from meshlock.live.pools.pool_configuration import ERA, PoolConfiguration
 from meshlock.live.pools.promises import Promised, Promises
 from meshlock.live.pools.validation import Proofs, Validation, note
@@ -106,9 +105,7 @@ class Disk:
     def recorded(self, kept: object) -> Promised:
         assert isinstance(kept, Durable)
         names = {number: self.members.name(number) for number in kept.config.members}
-        epoch, config = fields.Epoch(*kept.promised), kept.config
-        config = fields.Config(fields.Epoch(*config.epoch), *config[1:])
-        return Promised(epoch, config, names, self.members.configuration)
+        return Promised(kept.promised, kept.config, names, self.members.configuration)
 
     def may_pass(self, effect: Effect) -> bool:
         """A lease that has ended is told at once."""

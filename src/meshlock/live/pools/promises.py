@@ -13,15 +13,20 @@ import os
 import sys
 from logging import ERROR
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from meshlock.errors import Refused
 from meshlock.live.machine.error_text import error_text
 from meshlock.live.machine.logs import log_event
-from meshlock.live.pools.fields import Config, Epoch
 from meshlock.live.pools.pool_configuration import PoolConfiguration
+from meshlock.live.pools.wire import CONFIG, EPOCH
+
+if TYPE_CHECKING:
+    from meshlock.algorithms.recovery.records import Config, Epoch
+else:
+    Config, Epoch = CONFIG, EPOCH
 
 Kind = TypeVar("Kind")
 
