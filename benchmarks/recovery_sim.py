@@ -137,7 +137,7 @@ def kill(whom: str, runs: int) -> None:
         run = prepared(until="120", seed=seed)
         run.faults = InjectedFaults(seed, kill=whom, kill_at=60.0)
         finished(run)
-        took.append(run.replaced_after if run.replaced_after >= 0 else float("inf"))
+        took.append(run.faults.replaced_after if run.faults.replaced_after >= 0 else float("inf"))
         lost += run.recovery.lost_grants
         outage = max(outage, max(run.recovery.outages, default=0.0))
     print(

@@ -143,7 +143,7 @@ def test_the_trace_tells_it_all_and_passes_the_audit(tmp_path: Path) -> None:
             trace=TraceWriter(sink, False),
         )
     assert play.run.monitor.violated == Audit(Trace(file)).monitor.violated == {}
-    told = [(event["t"], event["event"]) for event in Trace(file).events() if event["t"] > 0]
+    told = [(event.t, event.event) for event in Trace(file).events() if event.t > 0]
     assert told == [
         (5, "drop"),
         (5, "link-down"),

@@ -117,13 +117,13 @@ def test_the_trace_tells_it_all_and_passes_the_audit(tmp_path: Path, failures: s
     assert play.run.monitor.violated == {}
     audit = Audit(Trace(file))
     assert audit.monitor.violated == {}
-    events = [event["event"] for event in Trace(file).events()]
+    events = [event.event for event in Trace(file).events()]
     assert events.count("link-up") == 4
     assert events.count("link-down") == 4
     assert events.count("undelivered") == (failures == "return")
     assert events.count("drop") == (failures == "return")
-    parted = [event for event in Trace(file).events() if event.get("components") == 2]
-    assert [event["t"] for event in parted] == [3, 3]
+    parted = [event for event in Trace(file).events() if event.components == 2]
+    assert [event.t for event in parted] == [3, 3]
 
 
 def moving(says: dict[str, str], requests: int, spec: str, *, sink: io.BytesIO) -> list[str]:

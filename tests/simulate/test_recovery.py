@@ -159,7 +159,7 @@ def test_a_killed_holder_is_replaced_within_two_leases(seed: int):
     run.faults = InjectedFaults(seed, kill="holder", kill_at=60.0)
     finished(run)
     assert run.recovery.crashes == 1
-    assert LEASE < run.replaced_after < 2 * LEASE
+    assert LEASE < run.faults.replaced_after < 2 * LEASE
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
@@ -168,7 +168,7 @@ def test_a_killed_clients_permits_are_back_within_two_leases_and_others_go_on(se
     run.faults = InjectedFaults(seed, kill="client", kill_at=60.0)
     finished(run)
     assert run.recovery.orphaned_grants >= 1
-    assert run.replaced_after < 2 * LEASE
+    assert run.faults.replaced_after < 2 * LEASE
     assert run.recovery.lost_grants == 0
     assert max(run.recovery.outages, default=0) < LEASE / 3
 
@@ -216,7 +216,7 @@ def test_the_audit_agrees_with_the_run(tmp_path: Path, given: dict[str, str | in
     assert verdict.entries == run.measures.entries
     assert verdict.leases is not None
     assert verdict.leases.monitor.epochs == run.lives.monitor.epochs > 1
-    assert verdict.leases.with_path == 0
+    assert verdict.leases.waits.late == verdict.leases.waits.unserved == 0
     index = open_trace(path)  # as the page does
     assert index.violated == [] and index.unjudged == ""
     assert len(index.now.clients) == run.measures.waiting + index.now.served

@@ -74,7 +74,7 @@ def test_who_promises_too_much_is_found_out(meetings: Path):
     run = among(meetings, members="3", until="1100")
     run.paths.recover = run.paths.queue = 1.0  # not even the silence at birth takes so little
     finished(run)
-    assert run.late > 0
+    assert run.waits.late > 0
     assert "although a quorum was reachable" in run.monitor.violated["served"]
 
 

@@ -80,7 +80,7 @@ def test_nodes_are_numbered_in_the_order_by_which_the_algorithm_knows_them(tmp_p
     trace = Trace(merged)
     assert trace.setup["names"] == ["n4", "n9"]
     assert trace.setup["holder"] == 1
-    heights = [event["args"] for event in trace.events() if "args" in event]
+    heights = [event.args for event in trace.events() if event.args is not None]
     assert heights == [{"height": [0, 1, 1], "grants": 9}] * 2
 
 
@@ -101,7 +101,7 @@ def test_a_trace_that_was_cut_short_ends_the_merged_one_where_it_is_needed(tmp_p
     merged = tmp_path / "merged.jsonl"
     with merged.open("wb") as file:
         merge([first, second], file, ended=True)
-    assert [event["event"] for event in Trace(merged).events()] == [
+    assert [event.event for event in Trace(merged).events()] == [
         "link-up",
         "send",
         "link-up",

@@ -3,8 +3,16 @@ members. Times are in time units."""
 
 from __future__ import annotations
 
-from math import log
+from functools import partial
 from random import Random
+from typing import TYPE_CHECKING
+
+from meshlock.algorithms.recovery.records import Change, Fence
+from meshlock.simulate.durations import Duration
+from meshlock.world.clocks import TICKS
+
+if TYPE_CHECKING:
+    from meshlock.simulate.recovery import RecoverySimulation
 
 
 class InjectedFaults:
@@ -24,40 +32,120 @@ class InjectedFaults:
         resizes: list[tuple[float, int]] | None = None,
         members: list[tuple[float, str, int]] | None = None,
     ) -> None:
-        self.crash_every = crash_every  # between two crashes, of any node
-        self.down_for = down_for
+        crashing, cutting = Random(f"{seed}:crashes"), Random(f"{seed}:cuts")
+        self.crash_after = exponential(crash_every, crashing)  # between two crashes, of any node
+        self.restart_after = exponential(down_for, crashing)
         self.disks_lost = disks_lost  # share of the crashes that take the disk as well
-        self.cut_every = cut_every  # from the healing of one cut to the next
-        self.cut_for = cut_for
+        self.cut_after = exponential(cut_every, cutting)  # from the healing of one to the next
+        self.heal_after = exponential(cut_for, cutting)
         self.kill = kill  # once, for good: "holder" of the token, or "client" elsewhere
         self.kill_at = kill_at  # then, or as soon as there is one
         self.resizes = resizes or []  # when, and how many permits there are to be; in that order
         self.members = members or []  # when, "add" or "remove", and which node
-        self.crashing = Random(f"{seed}:crashes").random
+        self.crashing = crashing.random
         self.losing = Random(f"{seed}:disks").random
-        self.cutting = Random(f"{seed}:cuts").random
+        self.cutting = cutting.random
+        self.killed_at = -1.0
+        self.killed: list[Fence] = []
+        self.replaced_after = -1.0  # from the killing to a usable token without the killed
 
-    def crash_after(self) -> float:
-        return -self.crash_every * log(1.0 - self.crashing())
+    def start(self, run: RecoverySimulation) -> None:
+        if self.crash_after.mean > 0.0:
+            run.later(self.crash_after.draw(), partial(self.crash_somebody, run))
+        if self.cut_after.mean > 0.0 and run.network.size > 1:
+            run.later(self.cut_after.draw(), partial(self.cut, run))
+        if self.kill:
+            run.later(self.kill_at, partial(self.kill_somebody, run))
+        for time, permits in self.resizes:
+            run.later(time, partial(self.resize, run, permits))
+        for number, (time, verb, node) in enumerate(self.members):
+            run.later(time, partial(self.change_member, run, verb, node, number))
 
-    def restart_after(self) -> float:
-        return -self.down_for * log(1.0 - self.crashing())
+    def go_on(self) -> bool:
+        """Is there no last one?"""
+        return self.crash_after.mean > 0.0 or self.cut_after.mean > 0.0
 
-    def victim(self, size: int) -> int:
-        return int(self.crashing() * size)
+    # -- crashes ----------------------------------------------------------------------------
 
-    def disk_survives(self) -> bool:
-        return self.disks_lost == 0.0 or self.losing() >= self.disks_lost
+    def crash_somebody(self, run: RecoverySimulation) -> None:
+        victim = int(self.crashing() * run.network.size)
+        if run.lives.up[victim]:
+            run.crash(victim)
+            disk = self.disks_lost == 0.0 or self.losing() >= self.disks_lost
+            run.later(self.restart_after.draw(), partial(run.restart, victim, disk))
+        run.later(self.crash_after.draw(), partial(self.crash_somebody, run))
 
-    def cut_after(self) -> float:
-        return -self.cut_every * log(1.0 - self.cutting())
+    def kill_somebody(self, run: RecoverySimulation) -> None:
+        """Once and for good: the node with the token, or another whose client holds permits."""
+        victims = holders = [node for node, end in run.lives.usable.items() if end > run.now]
+        if self.kill == "client" and holders:
+            inside = [client.node for client in run.present.values() if client.inside]
+            victims = [node for node in inside if node not in holders]
+        if not victims:
+            run.later(1 / TICKS, partial(self.kill_somebody, run))
+            return
+        self.killed = sorted(run.lives.layers[victims[0]].member.grants)
+        self.killed_at = run.now
+        run.crash(victims[0])
 
-    def heal_after(self) -> float:
-        return -self.cut_for * log(1.0 - self.cutting())
+    def stepped(self, run: RecoverySimulation, me: int) -> None:
+        """Note when there is a usable token again whose ledger names nothing of the node killed."""
+        if self.killed_at < 0.0 or self.replaced_after >= 0.0:
+            return
+        token = run.lives.layers[me].member.holding.token
+        if token is None or run.lives.usable.get(me, 0.0) <= run.now:
+            return
+        if all(entry.fence not in self.killed for entry in token.ledger):
+            self.replaced_after = run.now - self.killed_at
 
-    def sides(self, size: int) -> list[int]:
-        """Everybody draws a side; somebody is on each where there are two nodes or more."""
-        while True:
+    # -- cuts -------------------------------------------------------------------------------
+
+    def cut(self, run: RecoverySimulation) -> None:
+        """Every node draws a side; there is one on each where there are two nodes or more."""
+        size = run.network.size
+        side = [0] * size
+        while not 0 < sum(side) < size:
             side = [int(self.cutting() * 2) for _ in range(size)]
-            if size < 2 or 0 < sum(side) < size:
-                return side
+        run.recovery.cuts += 1
+        run.cut(side)
+        run.later(self.heal_after.draw(), partial(self.heal, run))
+
+    def heal(self, run: RecoverySimulation) -> None:
+        run.cut([0] * run.network.size)
+        run.later(self.cut_after.draw(), partial(self.cut, run))
+
+    # -- changes of the pool ----------------------------------------------------------------
+
+    def resize(self, run: RecoverySimulation, permits: int) -> None:
+        """Have a member that is up see to it, after other changes; and again, should it crash."""
+        layers = [layer for layer in run.lives.layers if run.lives.up[layer.me]]
+        if all(layer.timers.change is None for layer in layers):
+            for layer in layers:
+                if layer.me in run.lives.usable and layer.member.config.permits == permits:
+                    return
+            for layer in layers:
+                if layer.member.is_member():
+                    run.lives.resize(layer.me, permits)
+                    run.wake_now(layer.me)
+                    break
+        run.later(run.lease, partial(self.resize, run, permits))
+
+    def change_member(self, run: RecoverySimulation, verb: str, node: int, number: int) -> None:
+        """Have a member that is up see to it, for each change another one if there are as many; and
+        again, should it crash."""
+        for me in run.lives.usable:
+            if (node in run.lives.layers[me].member.members) == (verb == "add"):
+                return
+        up = [layer for layer in run.lives.layers if run.lives.up[layer.me]]
+        layers = [layer for layer in up if layer.member.is_member()]
+        change = Change(add=node) if verb == "add" else Change(remove=node)
+        idle = [layer for layer in layers if layer.timers.change is None]
+        if idle and all(layer.timers.change != change for layer in layers):
+            proposer = idle[number % len(idle)].me
+            run.lives.change_member(proposer, verb, node)
+            run.wake_now(proposer)
+        run.later(run.lease, partial(self.change_member, run, verb, node, number))
+
+
+def exponential(mean: float, stream: Random) -> Duration:
+    return Duration("exponential", mean, mean, stream)

@@ -14,12 +14,9 @@ from typing import Any
 
 from meshlock.algorithms.actor import Actor, Message
 from meshlock.algorithms.clients import PATIENCE
-from meshlock.algorithms.recovery.records import Change as PoolChange
-from meshlock.algorithms.recovery.records import Fence
-from meshlock.properties import sentences
-from meshlock.properties.overtaking import Pass
 from meshlock.properties.paths import Paths
 from meshlock.properties.promises import overtaking
+from meshlock.properties.waits import WaitJudge
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.faults import InjectedFaults
 from meshlock.simulate.links.routed import RoutedSimulation
@@ -70,8 +67,7 @@ class RecoverySimulation(RoutedSimulation):
         self.paths = Paths(layer.members, recover, self.queue_within())
         least = min([setup.permits, *[permits for _, permits in faults.resizes]])
         self.order = overtaking(recover, setup.algorithm, setup.options, least)
-        self.late = 0  # requests that waited although they had a path, and were served or lost
-        self.unserved_with_path = 0
+        self.waits = WaitJudge(self.lives.monitor, self.paths, self.order)
         self.asked: list[tuple[int, float]] = []  # node and time of every request
         self.chance = Random(f"{setup.seed}:wake").random
         self.due = [NEVER] * size  # when each node is woken
@@ -79,9 +75,6 @@ class RecoverySimulation(RoutedSimulation):
         self.begun = False
         self.last_entry = 0.0
         self.last_change = 0.0
-        self.killed_at = -1.0
-        self.killed: list[Fence] = []
-        self.replaced_after = -1.0  # from the killing to a usable token without the killed
         self.stopped = False
 
     def queue_within(self) -> float:
@@ -100,17 +93,7 @@ class RecoverySimulation(RoutedSimulation):
         self.start_layers(list(self.usable.links()))
         self.begun = True
         super().start()
-        faults = self.faults
-        if faults.crash_every > 0.0:
-            self.later(faults.crash_after(), self.crash_somebody)
-        if faults.cut_every > 0.0 and self.network.size > 1:
-            self.later(faults.cut_after(), self.fall_apart)
-        if faults.kill:
-            self.later(faults.kill_at, self.kill_somebody)
-        for time, permits in faults.resizes:
-            self.later(time, partial(self.resize, permits))
-        for number, (time, verb, node) in enumerate(faults.members):
-            self.later(time, partial(self.change_member, verb, node, number))
+        self.faults.start(self)
         self.later(self.lease, self.watch)
         if self.until > 0.0:
             self.later(self.until, self.stop)
@@ -147,10 +130,9 @@ class RecoverySimulation(RoutedSimulation):
 
     def at_rest(self) -> bool:
         """Are there no more faults or changes to come?"""
-        faults = self.faults
-        if faults.crash_every > 0.0 or faults.cut_every > 0.0 or self.pending is not None:
+        if self.faults.go_on() or self.pending is not None:
             return False
-        return all(self.lives.up) or bool(faults.kill)
+        return all(self.lives.up) or bool(self.faults.kill)
 
     # -- clients ----------------------------------------------------------------------------
 
@@ -188,36 +170,20 @@ class RecoverySimulation(RoutedSimulation):
         super().ask(client)
 
     def submit(self, client: SimulatedClient) -> None:
-        if self.order is not None:
-            priority, due = client.priority // self.units, client.deadline > 0.0
-            self.order.asks(self.now, client.number, client.node, priority, due)
+        priority, due = client.priority // self.units, client.deadline > 0.0
+        self.waits.asks(self.now, client.number, client.node, priority, due)
         super().submit(client)
 
     def gets_priority(self, client: SimulatedClient, priority: int) -> None:
         step = priority // self.units
-        if self.order is not None and step != client.priority // self.units:
-            self.order.changes(self.now, client.number, step)
+        if step != client.priority // self.units:
+            self.waits.changes(self.now, client.number, step)
         super().gets_priority(client, priority)
 
     def enters(self, node: Actor, client: SimulatedClient) -> None:
-        self.waited(client)
         self.last_entry = self.now
-        if self.order is not None:
-            here = self.parts[client.node]
-            reached = {one for one, part in enumerate(self.parts) if part == here}
-            fence = self.lives.last_fence
-            self.blame(self.order.granted(self.now, client.number, reached, fence))
+        self.waits.enters(self.now, client.number, self.parts, self.lives.last_fence)
         super().enters(node, client)
-
-    def blame(self, passes: list[Pass]) -> None:
-        for one in passes:
-            text = sentences.passed_over(one.node, one.client, one.priority)
-            self.lives.monitor.report("order", one.time, text)
-
-    def waited(self, client: SimulatedClient) -> None:
-        """It waits no more; has it waited although it had a path?"""
-        if self.paths.had_path(client.node, client.asked, self.now):
-            self.late += 1
 
     def leave(self, client: SimulatedClient) -> None:
         if client.number in self.present:  # else its lease ran out, or its node crashed
@@ -236,9 +202,7 @@ class RecoverySimulation(RoutedSimulation):
     def crash(self, me: int) -> list[SimulatedClient]:
         self.recovery.crashes += 1
         clients = super().crash(me)
-        if self.order is not None:
-            self.order.crashed(me)
-            self.order.disturbed(self.now)
+        self.waits.crashed(self.now, me)
         self.due[me] = NEVER
         for client in clients:
             self.active -= 1
@@ -248,7 +212,7 @@ class RecoverySimulation(RoutedSimulation):
                 self.later(left, partial(self.lease_ends, client))
             else:
                 self.recovery.lost_requests += 1
-                self.waited(client)
+                self.waits.stops(self.now, client.number)
                 self.measures.gives_up(client)
         return clients
 
@@ -266,15 +230,17 @@ class RecoverySimulation(RoutedSimulation):
     def wake_up(self, me: int, life: int, due: float) -> None:
         if self.due[me] == due and life == self.life(me):
             self.due[me] = NEVER
-            self.wake(me, self.chance())
+            self.wake_now(me)
+
+    def wake_now(self, me: int) -> None:
+        self.wake(me, self.chance())
 
     def done(
         self, node: Actor, event: str, cause: dict[str, Any], tokens: int, permits: int
     ) -> None:
         super().done(node, event, cause, tokens, permits)
         me = node.me
-        if self.order is not None:
-            self.order.goes_by(self.now, self.lives.minted)
+        self.waits.goes_by(self.now, self.lives.minted)
         if self.lives.members != self.paths.members:
             self.paths.members = self.recovery.members = self.lives.members
             self.recovery.moved = True
@@ -285,77 +251,7 @@ class RecoverySimulation(RoutedSimulation):
         if wanted < self.due[me]:
             due = self.due[me] = max(wanted, self.now)
             self.schedule(due, Due(due, partial(self.wake_up, me, self.life(me), due)))
-        if self.killed_at >= 0.0 and self.replaced_after < 0.0 and self.is_replaced(me):
-            self.replaced_after = self.now - self.killed_at
-
-    def is_replaced(self, me: int) -> bool:
-        """Is there a usable token here, whose ledger names nothing of the node killed?"""
-        token = self.lives.layers[me].member.holding.token
-        if token is None or self.lives.usable.get(me, 0.0) <= self.now:
-            return False
-        return all(entry.fence not in self.killed for entry in token.ledger)
-
-    # -- faults -----------------------------------------------------------------------------
-
-    def crash_somebody(self) -> None:
-        victim = self.faults.victim(self.network.size)
-        if self.lives.up[victim]:
-            self.crash(victim)
-            back = partial(self.restart, victim, self.faults.disk_survives())
-            self.later(self.faults.restart_after(), back)
-        self.later(self.faults.crash_after(), self.crash_somebody)
-
-    def fall_apart(self) -> None:
-        self.recovery.cuts += 1
-        self.cut(self.faults.sides(self.network.size))
-        self.later(self.faults.heal_after(), self.heal)
-
-    def heal(self) -> None:
-        self.cut([0] * self.network.size)
-        self.later(self.faults.cut_after(), self.fall_apart)
-
-    def resize(self, permits: int) -> None:
-        """Have a member that is up see to it, after other changes; and again, should it crash."""
-        layers = [layer for layer in self.lives.layers if self.lives.up[layer.me]]
-        if all(layer.timers.change is None for layer in layers):
-            for layer in layers:
-                if layer.me in self.lives.usable and layer.member.config.permits == permits:
-                    return
-            for layer in layers:
-                if layer.member.is_member():
-                    self.lives.resize(layer.me, permits)
-                    self.wake(layer.me, self.chance())
-                    break
-        self.later(self.lease, partial(self.resize, permits))
-
-    def change_member(self, verb: str, node: int, number: int) -> None:
-        """Have a member that is up see to it, for each change another one if there are as many; and
-        again, should it crash."""
-        for me in self.lives.usable:
-            if (node in self.lives.layers[me].member.members) == (verb == "add"):
-                return
-        up = [layer for layer in self.lives.layers if self.lives.up[layer.me]]
-        layers = [layer for layer in up if layer.member.is_member()]
-        change = PoolChange(add=node) if verb == "add" else PoolChange(remove=node)
-        idle = [layer for layer in layers if layer.timers.change is None]
-        if idle and all(layer.timers.change != change for layer in layers):
-            proposer = idle[number % len(idle)].me
-            self.lives.change_member(proposer, verb, node)
-            self.wake(proposer, self.chance())
-        self.later(self.lease, partial(self.change_member, verb, node, number))
-
-    def kill_somebody(self) -> None:
-        """Once and for good: the node with the token, or another whose client holds permits."""
-        victims = holders = [node for node, end in self.lives.usable.items() if end > self.now]
-        if self.faults.kill == "client" and holders:
-            inside = [client.node for client in self.present.values() if client.inside]
-            victims = [node for node in inside if node not in holders]
-        if not victims:
-            self.later(1 / TICKS, self.kill_somebody)
-            return
-        self.killed = sorted(self.lives.layers[victims[0]].member.grants)
-        self.killed_at = self.now
-        self.crash(victims[0])
+        self.faults.stepped(self, me)
 
     # -- the network --------------------------------------------------------------------------
 
@@ -363,8 +259,7 @@ class RecoverySimulation(RoutedSimulation):
         super().network_changed()
         self.recovery.moved = True
         self.last_change = self.now
-        if self.order is not None:
-            self.order.disturbed(self.now)
+        self.waits.disturbed(self.now)
         if self.begun and self.paths.record(self.now, self.parts):
             for me in range(self.network.size):
                 away = self.away[me]
@@ -384,7 +279,7 @@ class RecoverySimulation(RoutedSimulation):
                 gone = {other for other, since in away.items() if since <= before}
                 if gone != layer.member.unreachable:
                     layer.cannot_reach(gone)
-                    self.wake(layer.me, self.chance())
+                    self.wake_now(layer.me)
 
     def carry(self, message: Message) -> None:
         if message.kind in ("RENEW", "CONFIRM") and self.active == 0:
@@ -428,12 +323,7 @@ class RecoverySimulation(RoutedSimulation):
         super().finish()
 
     def judge_end(self) -> None:
-        if self.order is not None:
-            self.blame(self.order.overdue(self.now))
-        for client in self.present.values():
-            if not client.inside and self.paths.had_path(client.node, client.asked, self.now):
-                self.unserved_with_path += 1
-        self.lives.monitor.ends_leased(self.now, self.late + self.unserved_with_path)
+        self.waits.ends(self.now)
 
     def capacity(self) -> float:
         return self.recovery.capacity
@@ -452,8 +342,8 @@ class RecoverySimulation(RoutedSimulation):
             **self.recovery.figures(),
             "map_crossings_per_entry": self.map_crossings / (self.measures.entries or 1),
             "requests_with_path": self.requests_with_path(),
-            "unserved_with_path": self.unserved_with_path,
-            "late_with_path": self.late,
+            "unserved_with_path": self.waits.unserved,
+            "late_with_path": self.waits.late,
             "long_enough": {"recover": self.paths.recover, "queue": self.paths.queue},
         }
 

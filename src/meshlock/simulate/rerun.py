@@ -18,7 +18,6 @@ from meshlock.algorithms.registry import find, settle
 from meshlock.algorithms.steps import UNIT, in_grants
 from meshlock.topology.graphs import Complete, Graph, Rooted, Topology
 from meshlock.topology.specification import MOST_LINKS
-from meshlock.trace.audit import counts
 from meshlock.trace.reader import BadTrace, Trace
 from meshlock.trace.writer import TraceWriter
 from meshlock.world.clients import SimulatedClient
@@ -152,7 +151,8 @@ class Rerun(Steps):
 
     def priority(self, cause: Line) -> int:
         """As the node was given it: live nodes count in grants."""
-        return round(counts(cause) * self.units)
+        counts: float = cause["urgency" if "urgency" in cause else "priority"]
+        return round(counts * self.units)
 
     def unlink(self, me: int) -> None:
         for peer in self.near[me]:

@@ -7,8 +7,6 @@ is shrunk (:mod:`.shrink`).
 
 from __future__ import annotations
 
-from typing import Any
-
 from meshlock.algorithms.actor import Algorithm
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.steps import UNIT
@@ -18,8 +16,10 @@ from meshlock.simulate.driven_lives import Impossible
 from meshlock.simulate.player import Player
 from meshlock.simulate.rerun import refuse_too_large
 from meshlock.simulate.scenario import Scenario, drawn
-from meshlock.trace.audit import counts
-from meshlock.trace.reader import Trace
+from meshlock.trace.reader import CAUSES, UNSAID, Trace, TraceLine
+
+NONE = (-1, -1)
+"""No link."""
 
 
 class Action:
@@ -178,127 +178,127 @@ class Reading:
         self.actions: list[Action] = []
         self.entries: list[int] = []
         self.failures = "custody" if self.custody else "drain"
-        for event in trace.events():
-            self.event(event)
+        for line in trace.events():
+            self.event(line)
 
-    def event(self, event: dict[str, Any]) -> None:
-        kind = event["event"]
-        node = event.get("node", -1)
+    def event(self, line: TraceLine) -> None:
+        kind, node = line.event, line.node
         if kind == "send":
-            number = self.trace.whole(event, "id")
-            self.lines.setdefault((node, self.trace.whole(event, "to")), []).append(number)
-            self.sent.add(number)
+            self.lines.setdefault((node, line.to), []).append(line.id)
+            self.sent.add(line.id)
         elif kind == "enter":
             self.entries.append(node)
-            went(self.waiting, node, self.trace.whole(event, "client"))
-            self.inside.setdefault(node, []).append(self.trace.whole(event, "client"))
+            went(self.waiting, node, line.client)
+            self.inside.setdefault(node, []).append(line.client)
         elif kind == "lease-lost":
-            went(self.inside, node, self.trace.whole(event, "client"))
+            went(self.inside, node, line.client)
         elif kind in ("undelivered", "drop"):
-            self.taken_off(self.trace.whole(event, "id"), event["t"])
-        elif kind not in ("move", "end", "lease", "recover"):
+            self.taken_off(line)
+        elif kind in CAUSES:
             self.sent.clear()
-            self.cause(kind, node, event)
+            self.cause(kind, node, line)
 
-    def cause(self, kind: str, node: int, event: dict[str, Any]) -> None:
-        choice = event.get("choice", -1)
-        if kind == "request":
-            rest = f"want {event.get('want', 1)} priority {counts(event)}"
-            self.waiting.setdefault(node, []).append(self.trace.whole(event, "client"))
-            self.add(event["t"], Action("request", node, -1, rest), choice)
+    def cause(self, kind: str, node: int, line: TraceLine) -> None:
+        if self.leased and kind in ("crash", "restart", "timer", "start"):
+            self.life(kind, node, line)
+        elif kind == "request":
+            self.waiting.setdefault(node, []).append(line.client)
+            self.add(line, "request", f"want {line.want} priority {line.counts()}")
         elif kind == "leave":
-            place = went(self.inside, node, self.trace.whole(event, "client"))
-            self.add(event["t"], Action("leave", node, -1, number_of(place)), choice)
+            self.add(line, "leave", number_of(went(self.inside, node, line.client)))
         elif kind == "deliver":
-            action = self.delivered(event["t"], self.trace.whole(event, "from"), node, event)
-            self.add(event["t"], action, choice)
+            self.delivered(line)
         elif kind in ("link-up", "link-down"):
-            self.link(event["t"], node, self.trace.whole(event, "peer"), kind == "link-up", choice)
-        elif self.leased and kind == "crash":
-            self.add(event["t"], Action("crash", node))
+            self.link(line, kind == "link-up")
+        elif kind == "withdraw":
+            place = number_of(went(self.waiting, node, line.client))
+            if not line.crash:
+                self.add(line, "withdraw", place)
+        elif kind == "give-back":
+            place = self.place_in(self.inside, line)
+            self.add(line, "release", f"{line.permits} {place}".strip())
+        elif kind == "priority":
+            place = self.place_in(self.waiting, line)
+            self.add(line, "raise", f"{line.counts()} {place}".strip())
+        else:
+            raise Refused(f"A trace with '{kind}' events cannot be replayed.")
+
+    def life(self, kind: str, node: int, line: TraceLine) -> None:
+        if kind == "crash":
+            self.add(line, "crash")
             self.down.add(node)
             self.inside.pop(node, None)
             self.waiting.pop(node, None)
             self.links = {pair for pair in self.links if node not in pair}
-        elif self.leased and kind == "restart":
-            disk = " disk" if event.get("disk") is False else ""
-            self.add(event["t"], Action("restart", node, -1, f"without links{disk}"))
+        elif kind == "restart":
+            self.add(line, "restart", "without links" + ("" if line.disk else " disk"))
             self.down.discard(node)
-        elif self.leased and kind == "timer":
-            away = event.get("unreachable")
-            if isinstance(away, list):
-                self.add(event["t"], Action("unreachable", node, -1, " ".join(map(str, away))))
-            if "resize" in event:
-                self.add(event["t"], Action("resize", node, -1, str(event["resize"])))
-            for verb in ("add", "remove"):
-                if verb in event:
-                    self.add(event["t"], Action("member", node, -1, f"{verb} {event[verb]}"))
-            self.add(event["t"], Action("wake", node, -1, f"chance {event.get('chance', 0)!r}"))
-        elif kind == "withdraw" and not event.get("crash"):
-            place = went(self.waiting, node, self.trace.whole(event, "client"))
-            self.add(event["t"], Action("withdraw", node, -1, number_of(place)), choice)
-        elif kind == "give-back":
-            here = self.inside.get(node, [])
-            rest = f"{self.trace.whole(event, 'permits')} {self.place_in(here, event)}".strip()
-            self.add(event["t"], Action("release", node, -1, rest), choice)
-        elif kind == "priority":
-            here = self.waiting.get(node, [])
-            rest = f"{counts(event)} {self.place_in(here, event)}".strip()
-            self.add(event["t"], Action("raise", node, -1, rest), choice)
-        elif not (self.leased and kind in ("start", "withdraw")):
-            raise Refused(f"A trace with '{kind}' events cannot be replayed.")
+        elif kind == "timer":
+            if line.unreachable is not None:
+                self.add(line, "unreachable", " ".join(map(str, line.unreachable)))
+            if line.resize != UNSAID:
+                self.add(line, "resize", str(line.resize))
+            for verb, other in (("add", line.add), ("remove", line.remove)):
+                if other != UNSAID:
+                    self.add(line, "member", f"{verb} {other}")
+            self.add(line, "wake", f"chance {line.chance!r}")
 
-    def place_in(self, clients: list[int], event: dict[str, Any]) -> str:
-        """Which of these clients the event is about."""
-        client = self.trace.whole(event, "client")
-        if client not in clients:
-            raise self.trace.bad(f"is about client {client}, which is not there")
-        return number_of(clients.index(client))
+    def place_in(self, clients: dict[int, list[int]], line: TraceLine) -> str:
+        """Which of the clients of its node the line is about."""
+        here = clients.get(line.node, [])
+        if line.client not in here:
+            raise self.trace.bad(f"is about client {line.client}, which is not there")
+        return number_of(here.index(line.client))
 
-    def add(self, time: float, action: Action, choice: int = -1) -> None:
-        if self.leased and time != self.now:
-            self.now = time
-            self.actions.append(Action("time", -1, -1, repr(time)))
-        action.choice = choice
-        self.actions.append(action)
+    def add(self, line: TraceLine, verb: str, rest: str = "", ends: tuple[int, int] = NONE) -> None:
+        """``ends``: of a link or a way; else the action is about the line's node alone."""
+        if self.leased and line.t != self.now:
+            self.now = line.t
+            self.actions.append(Action("time", -1, -1, repr(line.t)))
+        one, other = (line.node, -1) if ends == NONE else ends
+        self.actions.append(Action(verb, one, other, rest))
+        if verb not in ("overtake", "lose", "unreachable", "resize", "member"):
+            self.actions[-1].choice = line.choice
 
-    def link(self, time: float, node: int, peer: int, up: bool, choice: int) -> None:
+    def link(self, line: TraceLine, up: bool) -> None:
         """Both ends have a line; those of a crash, and of the start, are no actions."""
+        node, peer = line.node, line.peer
         if self.custody:
-            self.add(time, Action("notice", node, peer, "up" if up else "down"), choice)
+            self.add(line, "notice", "up" if up else "down", (node, peer))
             return
         pair = (min(node, peer), max(node, peer))
         if node > peer or peer in self.down or up == (pair in self.links):
             return
-        self.add(time, Action("link up" if up else "link down", node, peer), choice)
+        self.add(line, "link up" if up else "link down", "", (node, peer))
         if up:
             self.links.add(pair)
         else:
             self.links.discard(pair)
 
-    def taken_off(self, number: int, time: float) -> None:
+    def taken_off(self, line: TraceLine) -> None:
         """A message comes back or is lost: its link fails next, unless there was none."""
-        for (one, other), line in self.lines.items():
-            if number in line:
+        number = line.id
+        for (one, other), on_link in self.lines.items():
+            if number in on_link:
                 if self.custody or (self.leased and number not in self.sent):
-                    self.add(time, Action("lose", one, other, number_of(line.index(number))))
-                line.remove(number)
+                    self.add(line, "lose", number_of(on_link.index(number)), (one, other))
+                on_link.remove(number)
                 if not self.custody and (min(one, other), max(one, other)) in self.links:
                     self.failures = "return"
                 return
         raise self.trace.bad(f"message {number} comes back or is lost, but is not on its way")
 
-    def delivered(self, time: float, sender: int, receiver: int, event: dict[str, Any]) -> Action:
-        number = self.trace.whole(event, "id")
-        line = self.lines.get((sender, receiver), [])
-        if number not in line:
-            raise self.trace.bad(f"delivers message {number}, which is not on its way")
-        place = line.index(number)
-        line.remove(number)
+    def delivered(self, line: TraceLine) -> None:
+        way = (line.sender, line.node)
+        on_link = self.lines.get(way, [])
+        if line.id not in on_link:
+            raise self.trace.bad(f"delivers message {line.id}, which is not on its way")
+        place = on_link.index(line.id)
+        on_link.remove(line.id)
         if place == 1 and not self.leased and not self.custody:
-            self.add(time, Action("overtake", sender, receiver))
+            self.add(line, "overtake", "", way)
             place = 0
-        return Action("deliver", sender, receiver, number_of(place))
+        self.add(line, "deliver", number_of(place), way)
 
 
 def went(clients: dict[int, list[int]], node: int, client: int) -> int:

@@ -10,24 +10,7 @@ from meshlock.properties import sentences
 from meshlock.properties.monitor import Monitor, Rival
 from meshlock.properties.promises import written
 from meshlock.trace.leases import LeaseAudit
-from meshlock.trace.reader import Trace
-
-CAUSES = {
-    "start",
-    "request",
-    "leave",
-    "give-back",
-    "priority",
-    "withdraw",
-    "deliver",
-    "undelivered",
-    "link-up",
-    "link-down",
-    "crash",
-    "restart",
-    "timer",
-}
-OF_LEASES = {"crash", "restart", "timer", "recover", "lease", "lease-lost"}
+from meshlock.trace.reader import CAUSES, UNSAID, Trace, TraceLine
 
 
 @dataclass
@@ -38,6 +21,7 @@ class AskedClient:
     want: int
     priority: float
     rival: Rival
+    inside: bool = False
 
 
 class Audit:
@@ -57,9 +41,8 @@ class Audit:
         self.free: dict[int, int] = {holder: permits}
         # what the checker's messages say of how long they have been under way changes there
         self.ages = self.leases is not None and setup.get("source") == "check"
-        self.flying: dict[int, dict[str, Any]] = {}  # what was sent and is on its way
+        self.flying: dict[int, TraceLine] = {}  # what was sent and is on its way
         self.clients: dict[int, AskedClient] = {}
-        self.inside: set[int] = set()
         self.one_sided: set[tuple[int, int]] = set()  # links that one end sees, and one does not
         self.failures: str = setup.get("failures", "")  # of links; empty: they stay
         self.complete = links is None
@@ -75,9 +58,9 @@ class Audit:
         # the step at hand: its node and what is left of its balance, None between steps
         self.step: tuple[int, int, int] | None = None
         self.monitor.changed(setup.get("components", 1) == 1)
-        for event in trace.events():
-            self.event(event)
-        if trace.setup.get("source") == "check":  # written in one go: its last step is whole
+        for line in trace.events():
+            self.event(line)
+        if setup.get("source") == "check":  # written in one go: its last step is whole
             self.end_step()
         self.end()
 
@@ -95,167 +78,127 @@ class Audit:
         if self.leases is not None:
             self.leases.ends(self.now)
         else:
-            waiting = len(self.clients) - len(self.inside) if self.monitor.connected else 0
-            self.monitor.ends(self.now, waiting)
+            waiting = [one for one in self.clients.values() if not one.inside]
+            self.monitor.ends(self.now, len(waiting) if self.monitor.connected else 0)
 
-    def event(self, event: dict[str, Any]) -> None:
+    def event(self, line: TraceLine) -> None:
         self.events += 1
-        kind = event["event"]
+        kind = line.event
         if self.ended:
             raise self.trace.bad("comes after the end of the run")
-        causes = kind in CAUSES
-        if causes or kind == "end":
+        if kind in CAUSES or kind == "end":
             self.end_step()
-        self.now = event["t"]
+        self.now = line.t
         if self.leases is not None:
             self.leases.goes_on(self.now)
-            self.leased(self.leases, kind, event)
-        elif kind in OF_LEASES:
-            raise self.trace.bad(f"('{kind}') needs a set-up with 'recovery'")
-        if causes:
-            self.cause(kind, event)
+        if kind in CAUSES:
+            self.cause(kind, line)
         elif kind == "send":
-            self.send(event)
+            self.send(line)
         elif kind == "enter":
-            self.enter(event)
+            self.enter(line)
         elif kind == "drop":
-            self.drop(event)
-        elif kind == "move":
-            self.trace.number_at(event, "x")
-            self.trace.number_at(event, "y")
+            self.drop(line)
         elif kind == "end":
             self.ended = True
-        elif kind not in OF_LEASES:
-            raise self.trace.bad(f"has an unknown kind of event: {kind}")
+        elif self.leases is not None and kind == "recover":
+            self.leases.recovered(line)
+            self.gives(line.node, -1, 0)
+        elif self.leases is not None and kind == "lease":
+            self.leases.monitor.renewed(self.now, line.client, line.until)
+        elif self.leases is not None and kind == "lease-lost":
+            self.client(line, True, "lose its lease")
+            del self.clients[line.client]
+            self.leases.lost(self.now, line.client)
 
-    def leased(self, leases: LeaseAudit, kind: str, event: dict[str, Any]) -> None:
-        """What only traces with recovery have."""
-        if kind == "send":
-            return
-        if kind in CAUSES:
-            leases.lives(kind, self.trace.whole(event, "node"))
-        if kind == "recover":
-            leases.recovered(event)
-            self.gives(self.trace.whole(event, "node"), -1, 0)
-        elif kind == "lease":
-            leases.lease(event)
-        elif kind == "lease-lost":
-            client = self.trace.whole(event, "client")
-            if client not in self.inside:
-                raise self.trace.bad(f"lets client {client} lose its lease, which is not inside")
-            self.inside.remove(client)
-            del self.clients[client]
-            leases.lost(self.now, client)
-        elif kind in ("crash", "restart", "link-up", "link-down"):
-            leases.network(kind, event)
-        elif kind == "timer" and "resize" in event:
-            leases.monitor.resizes.add(self.trace.whole(event, "resize"))
-        elif kind == "timer" and "lends" in event:
-            node = self.trace.whole(event, "node")
-            leases.monitor.lends_under(self.now, node, leases.fence(event))
+    def client(self, line: TraceLine, inside: bool, does: str) -> AskedClient:
+        """The one of this line, which must be inside or wait."""
+        found = self.clients.get(line.client)
+        if found is None or found.inside != inside:
+            state = "is not inside" if inside else "does not wait"
+            raise self.trace.bad(f"lets client {line.client} {does}, which {state}")
+        return found
 
-    def cause(self, kind: str, event: dict[str, Any]) -> None:
-        node = self.trace.whole(event, "node")
-        if node < 0:
-            raise self.trace.bad(f"('{kind}') needs a node")
+    # -- causes ---------------------------------------------------------------------------
+
+    def cause(self, kind: str, line: TraceLine) -> None:
+        node = line.node
+        if self.leases is not None:
+            self.leases.lives(kind, line)
         tokens, permits = self.tokens.get(node, 0), self.free.get(node, 0)
         if kind == "deliver" or kind == "undelivered":
-            sent = self.arrives(kind, event, node)
-            carried: int = sent.get("tokens", 0)
-            tokens += self.leases.brings(event, carried) if self.leases else carried
-            permits += sent.get("permits", 0)
+            sent = self.arrives(kind, line)
+            carried = said(sent.tokens)
+            tokens += self.leases.brings(line, carried) if self.leases is not None else carried
+            permits += said(sent.permits)
             self.begun = True
         elif kind == "request":
-            client, want = self.trace.whole(event, "client"), self.trace.whole(event, "want")
-            if client in self.clients:
-                raise self.trace.bad(f"lets client {client} ask a second time")
-            if want < 1:
-                raise self.trace.bad(f"lets client {client} ask for {want} permits")
-            priority = counts(event)
-            self.requested += 1
-            self.begun = True
-            self.begins_quiet()
-            rival = self.monitor.asks(node, priority)
-            self.clients[client] = AskedClient(node, want, priority, rival)
-            if self.leases is not None:
-                self.leases.asks(self.now, node, client, priority)
+            self.asks(line)
         elif kind == "leave":
-            client = self.trace.whole(event, "client")
-            if client not in self.inside:
-                raise self.trace.bad(f"lets client {client} leave, which is not inside")
-            self.inside.remove(client)
-            want = self.clients.pop(client).want
-            permits += want
-            if self.leases is not None:
-                self.leases.monitor.gives_back(self.now, client)
-            else:
-                self.monitor.leaves(want)
-            self.begins_quiet()
+            permits += self.leaves(line)
         elif kind == "give-back":
-            permits += self.release_part(event)
+            permits += self.releases_some(line)
         elif kind == "priority":
-            client = self.trace.whole(event, "client")
-            if client not in self.clients or client in self.inside:
-                raise self.trace.bad(
-                    f"changes the priority of client {client}, which does not wait"
-                )
-            self.trace.whole(event, "priority")
-            self.change_priority(client, counts(event))
-        elif kind == "withdraw":
-            client = self.trace.whole(event, "client")
-            if client not in self.clients or client in self.inside:
-                raise self.trace.bad(f"lets client {client} give up, which does not wait")
-            self.monitor.withdraws(self.clients.pop(client).rival, not self.flying)
+            asked = self.client(line, False, "change its priority")
             if self.leases is not None:
-                self.leases.waits_no_more(self.now, client)
+                self.leases.changes_priority(self.now, line.client, asked.priority, line.counts())
+            self.monitor.changes(asked.rival, line.counts(), not self.flying)
+            asked.priority = line.counts()
+        elif kind == "withdraw":
+            asked = self.client(line, False, "give up")
+            del self.clients[line.client]
+            self.monitor.withdraws(asked.rival, not self.flying)
+            if self.leases is not None:
+                self.leases.waits.stops(self.now, line.client)
         elif kind in ("link-up", "link-down"):
             # What one end has not been notified of may be a request that was lost.
-            peer = self.trace.other_node(event, "peer")
-            self.one_sided ^= {(min(node, peer), max(node, peer))}
+            self.one_sided ^= {(min(node, line.peer), max(node, line.peer))}
             if (kind == "link-up") != self.complete:
-                self.sees.add((node, peer))
+                self.sees.add((node, line.peer))
             else:
-                self.sees.discard((node, peer))
-            self.monitor.changed(event.get("components", 1) == 1 and not self.one_sided)
+                self.sees.discard((node, line.peer))
+            self.monitor.changed(line.components == 1 and not self.one_sided)
         elif kind == "start" and self.begun:
             raise self.trace.bad(f"sets node {node} going after the run has begun")
-        self.tokens[node] = event.get("tokens", self.tokens.get(node, 0))
-        self.free[node] = event.get("free", self.free.get(node, 0))
-        self.step = (node, tokens - self.tokens[node], permits - self.free[node])
+        for known, value in ((self.tokens, line.tokens), (self.free, line.free)):
+            if value != UNSAID:
+                known[node] = value
+        free = self.free.get(node, 0)
+        self.step = (node, tokens - self.tokens.get(node, 0), permits - free)
         if self.leases is not None:
-            self.leases.keeps(event, node, self.tokens[node], self.free[node])
+            self.leases.keeps(line, self.tokens.get(node, 0), free)
 
-    def arrives(self, kind: str, event: dict[str, Any], node: int) -> dict[str, Any]:
-        """The line by which the message was sent that is delivered here or comes back."""
-        number = self.trace.whole(event, "id")
-        sent = self.flying.pop(number, None)
-        if sent is None:
-            raise self.trace.bad(f"delivers message {number}, which is not on its way")
-        if kind == "deliver":
-            here, there, told = sent["to"], sent["node"], event.get("from")
+    def asks(self, line: TraceLine) -> None:
+        client, priority = line.client, line.counts()
+        if client in self.clients:
+            raise self.trace.bad(f"lets client {client} ask a second time")
+        if line.want < 1:
+            raise self.trace.bad(f"lets client {client} ask for {line.want} permits")
+        self.requested += 1
+        self.begun = True
+        self.begins_quiet()
+        rival = self.monitor.asks(line.node, priority)
+        self.clients[client] = AskedClient(line.node, line.want, priority, rival)
+        if self.leases is not None:
+            self.leases.waits.asks(self.now, client, line.node, priority)
+
+    def leaves(self, line: TraceLine) -> int:
+        want = self.client(line, True, "leave").want
+        del self.clients[line.client]
+        if self.leases is not None:
+            self.leases.monitor.gives_back(self.now, line.client)
         else:
-            here, there, told = sent["node"], sent["to"], event.get("to")
-        if node != here:
-            raise self.trace.bad(f"delivers message {number} to the wrong node")
-        if told != there or not same_message(sent, event, self.ages):
-            raise self.trace.bad(f"delivers message {number}, but not as it was sent")
-        return sent
+            self.monitor.leaves(want)
+            self.begins_quiet()
+        return want
 
-    def drop(self, event: dict[str, Any]) -> None:
-        number = self.trace.whole(event, "id")
-        sent = self.flying.pop(number, None)
-        if sent is None:
-            raise self.trace.bad(f"drops message {number}, which is not on its way")
-        if self.balanced and self.leases is None:
-            tokens, permits = sent.get("tokens", 0), sent.get("permits", 0)
-            self.monitor.balance(self.now, sent["node"], tokens, permits)
-
-    def release_part(self, event: dict[str, Any]) -> int:
-        """How many permits a client releases that keeps others."""
-        client, permits = self.trace.whole(event, "client"), self.trace.whole(event, "permits")
-        if client not in self.inside or not 0 < permits < self.clients[client].want:
+    def releases_some(self, line: TraceLine) -> int:
+        """A client that keeps other permits."""
+        client, permits = line.client, line.permits
+        asked = self.clients.get(client)
+        if asked is None or not asked.inside or not 0 < permits < asked.want:
             raise self.trace.bad(f"lets client {client} release {permits}, which it does not hold")
-        self.clients[client].want -= permits
+        asked.want -= permits
         if self.leases is not None:
             self.leases.monitor.gives_some(client, permits)
         else:
@@ -263,25 +206,41 @@ class Audit:
             self.begins_quiet()
         return permits
 
+    def arrives(self, kind: str, line: TraceLine) -> TraceLine:
+        """The line by which the message was sent that is delivered here or comes back."""
+        sent = self.flying.pop(line.id, None)
+        if sent is None:
+            raise self.trace.bad(f"delivers message {line.id}, which is not on its way")
+        if kind == "deliver":
+            here, there, told = sent.to, sent.node, line.sender
+        else:
+            here, there, told = sent.node, sent.to, line.to
+        if line.node != here:
+            raise self.trace.bad(f"delivers message {line.id} to the wrong node")
+        if told != there or not same_message(sent, line, self.ages):
+            raise self.trace.bad(f"delivers message {line.id}, but not as it was sent")
+        return sent
+
     def begins_quiet(self) -> None:
         """A client acts; was nothing in flight?"""
         if self.monitor.judges_order and not self.flying:
             self.monitor.quiet()
 
-    def change_priority(self, client: int, priority: float) -> None:
-        asked = self.clients[client]
-        if self.leases is not None:
-            self.leases.changes_priority(self.now, client, asked.priority, priority)
-        self.monitor.changes(asked.rival, priority, not self.flying)
-        asked.priority = priority
+    # -- effects --------------------------------------------------------------------------
 
-    def send(self, event: dict[str, Any]) -> None:
-        node, number = self.trace.whole(event, "node"), self.trace.whole(event, "id")
-        if number in self.flying:
-            raise self.trace.bad(f"sends message {number} a second time")
-        tokens, permits = event.get("tokens", 0), event.get("permits", 0)
-        to = self.trace.whole(event, "to")
-        self.flying[number] = event
+    def drop(self, line: TraceLine) -> None:
+        sent = self.flying.pop(line.id, None)
+        if sent is None:
+            raise self.trace.bad(f"drops message {line.id}, which is not on its way")
+        if self.balanced and self.leases is None:
+            self.monitor.balance(self.now, sent.node, said(sent.tokens), said(sent.permits))
+
+    def send(self, line: TraceLine) -> None:
+        node, to = line.node, line.to
+        if line.id in self.flying:
+            raise self.trace.bad(f"sends message {line.id} a second time")
+        tokens, permits = said(line.tokens), said(line.permits)
+        self.flying[line.id] = line
         if not 0 <= to < self.trace.nodes or (
             self.linked and ((node, to) in self.sees) == self.complete
         ):
@@ -289,42 +248,38 @@ class Audit:
             if not kept:
                 self.monitor.report("neighbours", self.now, sentences.no_link(node, to))
         if self.leases is not None:
-            tokens = self.leases.costs(event, tokens)
-            self.leases.lends(event, node)
-        elif event.get("lends"):
-            waiting = [
-                asked.rival
-                for client, asked in self.clients.items()
-                if asked.node == to and client not in self.inside
-            ]
+            tokens = self.leases.costs(line, tokens)
+            self.leases.lends(line)
+        elif line.lends:
+            clients = self.clients.values()
+            waiting = [one.rival for one in clients if one.node == to and not one.inside]
             self.monitor.lends(self.now, to, waiting)
         elif tokens > 0:
             self.monitor.forget_the_first()
         self.gives(node, tokens, permits)
 
-    def enter(self, event: dict[str, Any]) -> None:
-        node, client = self.trace.whole(event, "node"), self.trace.whole(event, "client")
-        if client not in self.clients or client in self.inside:
-            raise self.trace.bad(f"lets client {client} in, which does not wait")
-        asked = self.clients[client]
-        want = asked.want
-        if node != asked.node:
+    def enter(self, line: TraceLine) -> None:
+        client = line.client
+        asked = self.client(line, False, "in")
+        if line.node != asked.node:
             raise self.trace.bad(
-                f"lets client {client} in at node {node}; it asked at {asked.node}"
+                f"lets client {client} in at node {line.node}; it asked at {asked.node}"
             )
-        if "want" in event and self.trace.whole(event, "want") != want:
+        if line.want not in (UNSAID, asked.want):
             raise self.trace.bad(
-                f"lets client {client} in with {event['want']} permits; it asked for {want}"
+                f"lets client {client} in with {line.want} permits; it asked for {asked.want}"
             )
-        self.inside.add(client)
+        asked.inside = True
         self.entries += 1
         if self.leases is not None:
-            self.leases.enter(event, node, client, want)
+            self.leases.enter(line, asked.want)
         else:
-            if "fence" in event and self.trace.whole(event, "fence") < 1:
+            if line.fence is not None and not isinstance(line.fence, int):
+                raise self.trace.bad("('enter') needs a whole number as 'fence'")
+            if line.fence is not None and line.fence < 1:
                 raise self.trace.bad("needs a fence above 0")
-            self.monitor.enters(self.now, node, want, asked.rival)
-        self.gives(node, 0, want)
+            self.monitor.enters(self.now, line.node, asked.want, asked.rival)
+        self.gives(line.node, 0, asked.want)
 
     def gives(self, node: int, tokens: int, permits: int) -> None:
         if self.step is None or self.step[0] != node:
@@ -342,25 +297,23 @@ class Audit:
         self.monitor.moved()
 
 
-def counts(event: dict[str, Any]) -> float:
-    """The priority by which a request is served: with a deadline it is up to a step higher."""
-    found: float = event.get("urgency", event.get("priority", 0))
-    return found
+def said(number: int) -> int:
+    return 0 if number == UNSAID else number
 
 
-def same_message(sent: dict[str, Any], event: dict[str, Any], ages: bool) -> bool:
+def same_message(sent: TraceLine, line: TraceLine, ages: bool) -> bool:
     """Is what arrives or comes back what was sent? Its seal gets older on the way; ``ages``: so
     does what it says itself."""
-    if event.get("message") != sent.get("message"):
+    if line.message != sent.message:
         return False
-    if event.get("args") != sent.get("args") and not (ages and timeless(event) == timeless(sent)):
+    if line.args != sent.args and not (ages and timeless(line) == timeless(sent)):
         return False
-    return "seal" not in sent or without_age(sent["seal"]) == without_age(event.get("seal"))
+    return sent.seal is None or without_age(sent.seal) == without_age(line.seal)
 
 
-def timeless(event: dict[str, Any]) -> dict[str, Any]:
+def timeless(line: TraceLine) -> dict[str, Any]:
     """Its fields without that which says how long it has been under way."""
-    args = event.get("args")
+    args = line.args
     return {key: args[key] for key in args if key != "sent"} if isinstance(args, dict) else {}
 
 

@@ -8,42 +8,40 @@ from typing import Any, TextIO
 
 import msgspec
 
-from meshlock.trace.audit import CAUSES
-from meshlock.trace.reader import Trace
+from meshlock.algorithms.actor import NIL
+from meshlock.trace.reader import CAUSES, UNSAID, Trace, TraceLine
 
 MERMAID_ARROWS = 400
 """More arrows than this no Mermaid renderer takes gladly."""
 
 
-def asked(event: dict[str, Any]) -> str:
+def asked(line: TraceLine) -> str:
     """The priority of a request, and its deadline if it has one."""
-    left = event.get("deadline")
-    return f"priority {event.get('priority')}" + (f", deadline {left:g} s" if left else "")
+    left = line.deadline
+    return f"priority {line.priority}" + (f", deadline {left:g} s" if left else "")
 
 
-def words(event: dict[str, Any]) -> str:
+def words(line: TraceLine) -> str:
     """An event in a few words."""
-    kind = event["event"]
-    if "message" in event:
-        whom = f" to {event['to']}" if "to" in event else f" from {event.get('from')}"
-        return f"{kind} {message(event)}{whom}"
+    kind = line.event
+    if line.message is not None:
+        whom = f" from {line.sender}" if line.to == UNSAID else f" to {line.to}"
+        return f"{kind} {message(line)}{whom}"
     if kind == "request":
-        return f"request {event.get('want')} with {asked(event)}"
+        return f"request {line.want} with {asked(line)}"
     if kind == "give-back":
-        return f"release {event.get('permits')} (client {event.get('client')})"
+        return f"release {line.permits} (client {line.client})"
     if kind == "priority":
-        return f"change to {asked(event)} (client {event.get('client')})"
+        return f"change to {asked(line)} (client {line.client})"
     if kind in ("enter", "leave"):
-        return f"{kind} (client {event.get('client')})"
-    if "peer" in event:
-        return f"{kind} {event['peer']}"
-    return str(kind)
+        return f"{kind} (client {line.client})"
+    return f"{kind} {line.peer}" if line.peer != UNSAID else kind
 
 
-def message(event: dict[str, Any]) -> str:
+def message(line: TraceLine) -> str:
     """What is sent or arrives, its fields by name, as in the transcript of a scenario."""
-    fields = [f"{name}={shown(value)}" for name, value in event.get("args", {}).items()]
-    return " ".join([event["message"], *fields])
+    fields = [f"{name}={shown(value)}" for name, value in (line.args or {}).items()]
+    return " ".join([line.message, *fields])
 
 
 def shown(value: Any) -> str:
@@ -59,29 +57,29 @@ def mermaid(trace: Trace, out: TextIO) -> str:
     for node in range(min(trace.nodes, 40)):
         out.write(f"    participant n{node} as {names[node]}\n")
     arrows = 0
-    notes: dict[str, Callable[[dict[str, Any]], str]] = {
-        "request": lambda event: f"wants {event['want']} @ {event['priority']}",
-        "enter": lambda event: f"enters with {event['want']}",
-        "leave": lambda event: "leaves",
-        "give-back": lambda event: f"releases {event['permits']}",
-        "priority": lambda event: f"priority {event['priority']} now",
+    notes: dict[str, Callable[[TraceLine], str]] = {
+        "request": lambda line: f"wants {line.want} @ {line.priority}",
+        "enter": lambda line: "enters" if line.want == UNSAID else f"enters with {line.want}",
+        "leave": lambda line: "leaves",
+        "give-back": lambda line: f"releases {line.permits}",
+        "priority": lambda line: f"priority {line.priority} now",
     }
-    for event in trace.events():
-        kind, node = event["event"], event.get("node", 0)
+    for line in trace.events():
+        kind, node = line.event, line.node
         if arrows >= MERMAID_ARROWS:
             out.write(f"    note over n0: only the first {MERMAID_ARROWS} messages are shown\n")
             return f"only the first {MERMAID_ARROWS} messages are shown"
         if kind == "deliver":
-            arrow = "->>" if event.get("message") != "TOKEN" else "-)"
-            out.write(f"    n{event['from']}{arrow}n{node}: {message(event)}\n")
+            arrow = "->>" if line.message != "TOKEN" else "-)"
+            out.write(f"    n{line.sender}{arrow}n{node}: {message(line)}\n")
             arrows += 1
         elif kind in notes:
-            out.write(f"    note over n{node}: {notes[kind](event)}\n")
-        elif kind in ("link-up", "link-down") and node < event.get("peer", -1):
-            line = "forms" if kind == "link-up" else "fails"
-            out.write(f"    note over n{node},n{event['peer']}: link {line}\n")
-        elif kind == "end" and event.get("unserved"):
-            out.write(f"    note over n0: {event['unserved']} wait for ever\n")
+            out.write(f"    note over n{node}: {notes[kind](line)}\n")
+        elif kind in ("link-up", "link-down") and node < line.peer:
+            change = "forms" if kind == "link-up" else "fails"
+            out.write(f"    note over n{node},n{line.peer}: link {change}\n")
+        elif kind == "end" and line.unserved:
+            out.write(f"    note over n0: {line.unserved} wait for ever\n")
     return ""
 
 
@@ -93,38 +91,24 @@ def shiviz(trace: Trace, out: TextIO) -> str:
     out.write(f"{SHIVIZ_PATTERN}\n\n")
     clocks: list[dict[str, int]] = [{} for _ in range(trace.nodes)]
     sent: dict[int, dict[str, int]] = {}
-    for event in trace.events():
-        kind, node = event["event"], event.get("node")
-        if node is None or kind not in CAUSES | {"send", "enter"}:
+    for line in trace.events():
+        kind, node = line.event, line.node
+        if node == NIL or (kind not in CAUSES and kind not in ("send", "enter")):
             continue
         clock = clocks[node]
         if kind == "deliver":
-            for host, count in sent.pop(trace.whole(event, "id"), {}).items():
+            for host, count in sent.pop(line.id, {}).items():
                 clock[host] = max(count, clock.get(host, 0))
         clock[f"n{node}"] = clock.get(f"n{node}", 0) + 1
         if kind == "send":
-            sent[trace.whole(event, "id")] = dict(clock)
-        out.write(f"n{node} {msgspec.json.encode(clock).decode()}\n{words(event)}\n")
+            sent[line.id] = dict(clock)
+        out.write(f"n{node} {msgspec.json.encode(clock).decode()}\n{words(line)}\n")
     return ""
 
 
 COLUMNS = (
-    "t",
-    "node",
-    "event",
-    "client",
-    "want",
-    "priority",
-    "deadline",
-    "id",
-    "from",
-    "to",
-    "peer",
-    "message",
-    "args",
-    "tokens",
-    "permits",
-    "free",
+    *("t", "node", "event", "client", "want", "priority", "deadline", "id", "from", "to", "peer"),
+    *("message", "args", "tokens", "permits", "free"),
 )
 
 
@@ -132,10 +116,11 @@ def table(trace: Trace, out: TextIO) -> str:
     """One row per event; what has no column of its own is left out."""
     rows = csv.writer(out, lineterminator="\n")
     rows.writerow(COLUMNS)
-    for event in trace.events():
-        if "args" in event:
-            event["args"] = msgspec.json.encode(event["args"]).decode()
-        rows.writerow([event.get(column, "") for column in COLUMNS])
+    for text in trace.lines:
+        line: dict[str, Any] = trace.decode(text, dict[str, Any])
+        if "args" in line:
+            line["args"] = msgspec.json.encode(line["args"]).decode()
+        rows.writerow([line.get(column, "") for column in COLUMNS])
     return ""
 
 
@@ -154,11 +139,11 @@ def itf(trace: Trace, out: TextIO) -> str:
 
     write(0, "start", "")
     number = 0
-    for event in trace.events():
-        if event["event"] in CAUSES:
+    for line in trace.events():
+        if line.event in CAUSES:
             number += 1
-            nodes[event["node"]].update(event.get("state", {}))
-            write(number, f"{event['node']}: {words(event)}", ",\n")
+            nodes[line.node].update(line.state)
+            write(number, f"{line.node}: {words(line)}", ",\n")
     out.write("\n]}\n")
     return ""
 

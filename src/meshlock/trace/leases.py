@@ -12,12 +12,12 @@ import msgspec
 from meshlock.algorithms.recovery import records
 from meshlock.algorithms.recovery.records import FENCE_BITS, fence_number
 from meshlock.algorithms.registry import find
-from meshlock.properties import sentences
-from meshlock.properties.leases import Epoch, LeaseMonitor, numbered
-from meshlock.properties.overtaking import Fence, Overtaking, Pass
+from meshlock.properties.leases import LeaseMonitor, numbered
+from meshlock.properties.overtaking import Fence
 from meshlock.properties.paths import Paths, labelled
 from meshlock.properties.promises import orderly, overtaking
-from meshlock.trace.reader import Trace
+from meshlock.properties.waits import WaitJudge
+from meshlock.trace.reader import UNSAID, Trace, TraceLine
 
 T = TypeVar("T")
 
@@ -29,31 +29,32 @@ may take. As long nobody may have written down yet that a link had failed."""
 class LeaseAudit:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        size = trace.nodes
+        size, permits = trace.nodes, trace.setup["permits"]
         recovery: dict[str, Any] = trace.setup["recovery"]
-        members = self.members(recovery.get("members"))
+        problem = "has no list of 'members' in its 'recovery'"
+        members = self.declared(recovery.get("members"), tuple[int, ...], problem)
         recover, queue = recovery.get("recover"), recovery.get("queue")
         # who does not state how long recovery may take promises nobody to be served
         self.paths: Paths | None = None
         if isinstance(recover, int | float) and isinstance(queue, int | float):
             self.paths = Paths(members, float(recover), float(queue))
-        self.order: Overtaking | None = None
-        self.passed: list[Pass] = []  # what may yet be excused, live
         lasting = recover if self.paths is not None else LEASES * recovery.get("lease", 0.0)
-        algorithm, options = find(str(trace.setup.get("algorithm"))), trace.setup.get("options")
-        judged = orderly(algorithm, options or {})
-        self.live = trace.setup.get("source") == "live"
-        if lasting and judged:
-            self.order = overtaking(lasting, algorithm, options or {}, trace.setup["permits"])
+        algorithm = find(str(trace.setup.get("algorithm")))
+        options = trace.setup.get("options") or {}
+        order = overtaking(lasting, algorithm, options, permits) if lasting else None
         slack = recovery.get("slack", 0.0)
         self.monitor = LeaseMonitor(
-            trace.setup["permits"], float(slack) if isinstance(slack, int | float) else 0.0, judged
+            permits,
+            float(slack) if isinstance(slack, int | float) else 0.0,
+            orderly(algorithm, options),
         )
+        self.live = trace.setup.get("source") == "live"
+        self.waits = WaitJudge(self.monitor, self.paths, order, patient=self.live)
         self.up = [True] * size
-        self.near: list[set[int]] = [set() for _ in range(size)]
         links = trace.links()
-        if links is None:
-            self.near = [set(range(size)) - {node} for node in range(size)]
+        self.near: list[set[int]] = [
+            set(range(size)) - {node} if links is None else set() for node in range(size)
+        ]
         for one, other in links or []:
             self.near[one].add(other)
             self.near[other].add(one)
@@ -64,8 +65,6 @@ class LeaseAudit:
         self.sent: dict[str, int] = {}  # tokens by epoch and hop: to whom they went
         self.taken: set[str] = set()
         self.coming = ""  # the token that this step brought
-        self.asked: dict[int, tuple[int, float]] = {}  # client: its node and when it asked
-        self.with_path = 0
 
     # -- the network ----------------------------------------------------------------
 
@@ -75,99 +74,57 @@ class LeaseAudit:
             if self.paths is not None:
                 self.paths.record(self.changed_at, labelled(self.near, self.up))
             self.changed_at = None
-        self.blame_passing(time)
+        self.waits.blame(time)
 
-    def blame_passing(self, time: float) -> None:
-        """What nothing that was written down until now excuses."""
-        while self.order is not None and self.passed:
-            passed = self.passed[0]
-            if passed.time + self.order.slack >= time:
-                break
-            self.passed.pop(0)
-            text = sentences.passed_over(passed.node, passed.client, passed.priority)
-            self.monitor.report("order", passed.time, text)
-
-    def look_back(self, time: float, order: Overtaking) -> None:
-        self.passed += order.overdue(time)
-        if not self.live:
-            self.blame_passing(time + order.slack + 1.0)
-
-    def disturbed(self, time: float) -> None:
-        """A fault, of which live nodes may have learnt late."""
-        if self.order is not None:
-            self.order.disturbed(time)
-            self.passed = []
-
-    def lives(self, kind: str, node: int) -> None:
-        """A node does nothing between a crash and its restart."""
+    def lives(self, kind: str, line: TraceLine) -> None:
+        """What a step says of lives and links. A node does nothing between a crash and its
+        restart."""
+        node, time = line.node, line.t
         if self.up[node] == (kind == "restart"):
             state = "has not crashed" if kind == "restart" else "has crashed"
             raise self.trace.bad(f"('{kind}') is a step of node {node}, which {state}")
-
-    def network(self, kind: str, event: dict[str, Any]) -> None:
-        node = self.trace.whole(event, "node")
-        self.disturbed(event["t"])
+        if kind == "timer":
+            if line.resize != UNSAID:
+                self.monitor.resizes.add(line.resize)
+            elif line.lends:
+                self.monitor.lends_under(time, node, self.fence(line))
+            return
         if kind == "crash":
-            if self.order is not None:
-                self.order.crashed(node)
-            self.up[node] = False
+            self.waits.crashed(time, node)
             self.monitor.crashed(node)
+            self.up[node] = False
         elif kind == "restart":
             self.up[node] = True
+        elif kind == "link-up":
+            self.near[node].add(line.peer)
+            self.near[line.peer].add(node)
+        elif kind == "link-down":
+            self.near[node].discard(line.peer)
+            self.near[line.peer].discard(node)
         else:
-            peer = self.trace.other_node(event, "peer")
-            if kind == "link-up":
-                self.near[node].add(peer)
-                self.near[peer].add(node)
-            else:
-                self.near[node].discard(peer)
-                self.near[peer].discard(node)
-        self.changed_at = event["t"]
+            return
+        self.waits.disturbed(time)
+        self.changed_at = time
 
     # -- clients ----------------------------------------------------------------------
 
-    def asks(self, time: float, node: int, client: int, priority: float) -> None:
-        self.asked[client] = (node, time)
-        if self.order is not None:
-            self.order.asks(time, client, node, priority)
-
-    def waits_no_more(self, time: float, client: int) -> None:
-        node, asked = self.asked.pop(client)
-        if self.order is not None:
-            self.look_back(time, self.order)
-            self.order.stops(client)
-        if self.paths is not None:
-            self.goes_on(time)
-            if self.paths.had_path(node, asked, time):
-                self.with_path += 1
-
-    def enter(self, event: dict[str, Any], node: int, client: int, want: int) -> None:
-        self.keeps_order(event, node, client)
-        self.waits_no_more(event["t"], client)
-        until = self.trace.number_at(event, "until")
-        fence, permits, slots = self.fence(event), self.permits(event), self.slots(event, want)
-        self.monitor.granted(event["t"], node, client, want, until, fence, permits, slots)
+    def enter(self, line: TraceLine, want: int) -> None:
+        time, fence = line.t, self.fence(line)
+        if self.live and isinstance(line.fence, int):
+            self.waits.goes_by(time, line.fence >> FENCE_BITS)
+        self.waits.enters(time, line.client, labelled(self.near, self.up), fence)
+        if line.until == UNSAID:
+            raise self.trace.bad("('enter') needs a number as 'until'")
+        if len(line.slots) not in (0, want):
+            raise self.trace.bad(f"has {len(line.slots)} slots for {want} permits")
+        self.monitor.granted(
+            time, line.node, line.client, want, line.until, fence, self.permits(line), line.slots
+        )
 
     def changes_priority(self, time: float, client: int, before: float, priority: float) -> None:
         if priority > before:
             self.monitor.raises(client)
-        if self.order is not None:
-            self.order.changes(time, client, priority)
-
-    def keeps_order(self, event: dict[str, Any], node: int, client: int) -> None:
-        if self.order is None:
-            return
-        time, fence = event["t"], event.get("fence")
-        if self.live and isinstance(fence, int) and self.order.goes_by(time, fence >> FENCE_BITS):
-            self.passed = []
-        labels = labelled(self.near, self.up)
-        reached = {one for one, label in enumerate(labels) if label == labels[node]}
-        self.passed += self.order.granted(time, client, reached, self.fence(event))
-        self.look_back(time, self.order)
-
-    def lease(self, event: dict[str, Any]) -> None:
-        client = self.trace.whole(event, "client")
-        self.monitor.renewed(event["t"], client, self.trace.number_at(event, "until"))
+        self.waits.changes(time, client, priority)
 
     def lost(self, time: float, client: int) -> None:
         """A live node may have been stopped, and write it when it goes on; its word that nobody
@@ -179,71 +136,65 @@ class LeaseAudit:
 
     def ends(self, time: float) -> None:
         self.goes_on(time + 1.0)
-        if self.order is not None:
-            self.look_back(time, self.order)
-            self.blame_passing(time + self.order.slack + 1.0)
-        for client in list(self.asked):
-            self.waits_no_more(time, client)
-        self.monitor.ends_leased(time, self.with_path)
+        self.waits.ends(time)
 
     # -- the token --------------------------------------------------------------------
 
-    def recovered(self, event: dict[str, Any]) -> None:
-        node = self.trace.whole(event, "node")
-        epoch = self.epoch(event.get("epoch"))
-        self.disturbed(event["t"])
-        if self.paths is not None and "members" in event:
-            self.paths.members = self.members(event["members"])
-            self.changed_at = event["t"]
-        if self.order is not None:
-            self.order.lines = min(self.order.lines, self.permits(event))
-        self.monitor.recovered(event["t"], node, epoch, self.permits(event))
+    def recovered(self, line: TraceLine) -> None:
+        assert line.epoch is not None  # the reader has seen to that
+        self.waits.disturbed(line.t)
+        if self.paths is not None and line.members is not None:
+            self.paths.members = line.members
+            self.changed_at = line.t
+        if self.waits.order is not None:
+            self.waits.order.lines = min(self.waits.order.lines, self.permits(line))
+        self.monitor.recovered(line.t, line.node, line.epoch, self.permits(line))
 
-    def keeps(self, event: dict[str, Any], node: int, tokens: int, free: int) -> None:
+    def keeps(self, line: TraceLine, tokens: int, free: int) -> None:
         """When the step is over: does the token here account for all permits?"""
-        self.lent[node] = event.get("lent", self.lent.get(node, 0))
-        self.accounts = tokens > 0 and ("free" in event or "lent" in event)
+        if line.lent != UNSAID:
+            self.lent[line.node] = line.lent
+        self.accounts = tokens > 0 and (line.free != UNSAID or line.lent != UNSAID)
         self.free = free
 
-    def token(self, event: dict[str, Any]) -> str:
+    def token(self, line: TraceLine) -> str:
         """Epoch and hop of the token in this message: copies have the same."""
-        seal = event.get("seal")
+        seal = line.seal
         state = seal[2] if isinstance(seal, list) and len(seal) > 2 else None
         return f"{state[0]} {state[1]}" if isinstance(state, list) and len(state) > 1 else ""
 
-    def costs(self, event: dict[str, Any], tokens: int) -> int:
+    def costs(self, line: TraceLine, tokens: int) -> int:
         """A TOKEN may be sent again, to the same node."""
-        name = self.token(event)
+        name = self.token(line)
         if tokens == 0 or name == "":
             return tokens
-        if self.sent.get(name) == event["to"]:
+        if self.sent.get(name) == line.to:
             return 0
-        self.sent[name] = event["to"]
+        self.sent[name] = line.to
         return tokens
 
-    def lends(self, event: dict[str, Any], node: int) -> None:
+    def lends(self, line: TraceLine) -> None:
         """A grant to a client of another node: the entry is in the seal."""
-        seal = event.get("seal")
-        entry = seal[5] if isinstance(seal, list) and len(seal) > 6 else None
-        if entry is None or not event.get("lends"):
+        entry = line.seal[5] if isinstance(line.seal, list) and len(line.seal) > 6 else None
+        if entry is None or not line.lends:
             return
         try:
             _, (epoch, number), *_ = entry
             fence = fence_number(records.Fence(records.Epoch(*epoch), number))
         except (TypeError, ValueError):
             raise self.trace.bad("lends permits without a fence") from None
-        self.monitor.lends_under(event["t"], node, numbered(fence))
+        self.monitor.lends_under(line.t, line.node, numbered(fence))
 
-    def brings(self, event: dict[str, Any], tokens: int) -> int:
+    def brings(self, line: TraceLine, tokens: int) -> int:
         """... but must be taken only once."""
         if tokens == 0:
             return 0
-        self.coming = self.token(event)
+        self.coming = self.token(line)
         return 0 if self.coming in self.taken else tokens
 
     def end_step(self, time: float, node: int, balance: int) -> None:
         if self.accounts:
-            self.monitor.keeps(time, node, self.free, self.lent[node])
+            self.monitor.keeps(time, node, self.free, self.lent.get(node, 0))
         self.monitor.made(time, node, balance)
         if self.coming != "" and balance <= 0:
             self.taken.add(self.coming)
@@ -257,28 +208,13 @@ class LeaseAudit:
         except msgspec.ValidationError:
             raise self.trace.bad(problem) from None
 
-    def members(self, value: Any) -> tuple[int, ...]:
-        return self.declared(value, tuple[int, ...], "has no list of 'members' in its 'recovery'")
+    def permits(self, line: TraceLine) -> int:
+        """k, of the set-up unless the line says that it has changed."""
+        found: int = self.trace.setup["permits"] if line.permits == UNSAID else line.permits
+        return found
 
-    def permits(self, event: dict[str, Any]) -> int:
-        """k, of the set-up unless the event says that it has changed."""
-        return self.trace.whole(event if "permits" in event else self.trace.setup, "permits")
-
-    def epoch(self, value: Any) -> Epoch:
-        problem = "needs an epoch: a list of counter, node and boot"
-        return self.declared(value, tuple[int, int, int], problem)
-
-    def slots(self, event: dict[str, Any], want: int) -> tuple[int, ...]:
-        slots = event.get("slots", [])
-        value = self.declared(slots, tuple[int, ...], "needs slots: a list of numbers")
-        if len(value) not in (0, want):
-            raise self.trace.bad(f"has {len(value)} slots for {want} permits")
-        return value
-
-    def fence(self, event: dict[str, Any]) -> Fence:
-        value = event.get("fence")
-        if isinstance(value, int):  # the same in one number
-            return numbered(value)
+    def fence(self, line: TraceLine) -> Fence:
+        if isinstance(line.fence, int):
+            return numbered(line.fence)
         problem = "needs a fence: a list of an epoch and a number"
-        epoch, number = self.declared(value, tuple[Any, int], problem)
-        return (self.epoch(epoch), number)
+        return self.declared(line.fence, tuple[tuple[int, int, int], int], problem)

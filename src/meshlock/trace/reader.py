@@ -3,21 +3,135 @@
 from __future__ import annotations
 
 import gzip
+import re
 import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
 
+from meshlock.algorithms.actor import NIL
 from meshlock.errors import Refused
 from meshlock.trace.setup import FORMAT
 
 LONGEST_LINE = 16 * 1024 * 1024
 
-COUNTS = ("tokens", "free", "permits", "lent")
-"""Whole numbers of any event."""
+T = TypeVar("T")
+
+UNSAID: Final = -(2**62)
+"""A number that a line does not say."""
+
+
+class TraceLine(msgspec.Struct, rename={"sender": "from"}, gc=False):
+    """An event with the keys of docs/reference/trace-format.md."""
+
+    event: str
+    t: int | float
+    node: int = NIL
+    client: int = UNSAID
+    want: int = UNSAID
+    priority: int | float = 0
+    urgency: int | float = UNSAID
+    deadline: float = 0
+    id: int = UNSAID
+    sender: Any = None
+    to: int = UNSAID
+    message: Any = None
+    args: Any = None
+    seal: Any = None
+    lends: int = 0
+    peer: int = UNSAID
+    components: int = 1
+    tokens: int = UNSAID
+    free: int = UNSAID
+    permits: int = UNSAID
+    lent: int = UNSAID
+    choice: int = NIL
+    state: dict[str, Any] = {}
+    fence: Any = None
+    until: float = UNSAID
+    slots: tuple[int, ...] = ()
+    epoch: tuple[int, int, int] | None = None
+    members: tuple[int, ...] | None = None
+    disk: bool = True
+    crash: bool = False
+    chance: float = 0
+    unreachable: list[int] | None = None
+    resize: int = UNSAID
+    add: int = UNSAID
+    remove: int = UNSAID
+    x: float = UNSAID
+    y: float = UNSAID
+    unserved: int = 0
+
+    def counts(self) -> int | float:
+        """The priority by which a request is served: a deadline makes it up to a step higher."""
+        return self.priority if self.urgency == UNSAID else self.urgency
+
+
+CAUSES: Final[dict[str, tuple[str, ...]]] = {
+    "start": (),
+    "request": ("client", "want"),
+    "leave": ("client",),
+    "give-back": ("client", "permits"),
+    "priority": ("client",),
+    "withdraw": ("client",),
+    "deliver": ("id",),
+    "undelivered": ("id",),
+    "link-up": ("peer",),
+    "link-down": ("peer",),
+    "crash": (),
+    "restart": (),
+    "timer": (),
+}
+"""Lines that begin a step, and what they must say."""
+
+NEEDS: Final[dict[str, tuple[str, ...]]] = {
+    **CAUSES,
+    "send": ("id", "to"),
+    "enter": ("client",),
+    "recover": ("epoch",),
+    "lease": ("client", "until"),
+    "lease-lost": ("client",),
+    "drop": ("id",),
+    "move": ("x", "y"),
+    "end": (),
+}
+OF_LEASES: Final = {"crash", "restart", "timer", "recover", "lease", "lease-lost"}
+
+WORDS: Final = {
+    "epoch": "an epoch: a list of counter, node and boot",
+    "slots": "slots: a list of numbers",
+    **dict.fromkeys(("t", "priority", "urgency", "deadline", "x", "y"), "a number"),
+    **dict.fromkeys(("until", "chance"), "a number"),
+    **dict.fromkeys(("event", "message"), "a text"),
+    **dict.fromkeys(("members", "unreachable"), "a list of nodes"),
+}
+"""What a key stands for, where it is no whole number."""
+
+Size = Annotated[int, msgspec.Meta(ge=1, le=100_000_000)]
+
+
+class SetupLine(msgspec.Struct):
+    """Of the first line, what is relied upon without another look."""
+
+    nodes: Size
+    permits: Size
+    ageing: float = 0
+    holder: int = NIL
+    links: Literal["complete"] | list[tuple[int, int]] = []
+    options: dict[str, Any] = {}
+    tree: list[int] = []
+
+    def wrong(self) -> str:
+        """The key of a value that fits no network of this size; empty if there is none."""
+        nodes = range(self.nodes)
+        links = [] if self.links == "complete" else self.links
+        if not all(one in nodes and other in nodes and one != other for one, other in links):
+            return "links"
+        return "" if all(node in nodes or node == NIL for node in self.tree) else "tree"
 
 
 class BadTrace(Refused):
@@ -55,20 +169,26 @@ class Trace:
     def bad(self, what: str) -> BadTrace:
         return BadTrace(f"Line {self.number} of {self.path} {what}.")
 
-    def decode(self, line: bytes) -> dict[str, Any]:
+    def decode(self, line: bytes, kind: type[T]) -> T:
         try:
-            event = msgspec.json.decode(line)
+            return msgspec.json.decode(line, type=kind)
+        except msgspec.ValidationError as error:
+            key = refused(error)
+            if key in ("", "event", "t"):
+                raise self.bad("is not an event (a JSON object) with 'event' and 't'") from None
+            if "range" in str(error):
+                raise self.bad(f"has a '{key}' that is too large") from None
+            words = WORDS.get(key, "a whole number")
+            about = "" if ":" in words else f" as '{key}'"
+            raise self.bad(f"needs {words}{about}") from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise self.bad("is not JSON (was the file cut short?)") from None
-        if not isinstance(event, dict):
-            raise self.bad("is not an event (a JSON object)")
-        return event
 
     def first(self) -> dict[str, Any]:
         line = next(self.lines, None)
         if line is None:
             raise BadTrace(f"{self.path} is empty: a trace starts with a line for its set-up.")
-        setup = self.decode(line)
+        setup = self.decode(line, dict[str, Any])
         if setup.get("meshlock") != "trace":
             raise BadTrace(f"{self.path} is not a meshlock trace: its first line is no set-up.")
         if setup.get("format") != FORMAT:
@@ -76,63 +196,44 @@ class Trace:
                 f"{self.path} is in trace format {setup.get('format')}; this meshlock reads "
                 f"format {FORMAT}."
             )
-        for key in ("nodes", "permits"):
-            if not isinstance(setup.get(key), int) or not 0 < setup[key] <= 100_000_000:
-                raise self.bad(f"has no valid '{key}'")
-        nodes: int = setup["nodes"]
-        valid = {
-            "ageing": is_number(setup.get("ageing", 0)),
-            "holder": isinstance(setup.get("holder", -1), int),
-            "links": are_links(setup.get("links", []), nodes),
-            "options": isinstance(setup.get("options", {}), dict),
-            "tree": are_nodes(setup.get("tree", []), -1, nodes),
-        }
-        for key in [key for key in valid if not valid[key]]:
-            raise self.bad(f"has no valid '{key}'")
+        try:
+            wrong = msgspec.convert(setup, SetupLine).wrong()
+        except msgspec.ValidationError as error:
+            wrong = refused(error)
+        if wrong:
+            raise self.bad(f"has no valid '{wrong}'")
         return setup
 
-    def events(self) -> Iterator[dict[str, Any]]:
+    def events(self) -> Iterator[TraceLine]:
         before = float("-inf")
-        for line in self.lines:
-            event = self.decode(line)
-            kind, time = event.get("event"), event.get("t")
-            if not isinstance(kind, str) or not isinstance(time, int | float):
-                raise self.bad("lacks 'event' or 't'")
-            if not is_number(time):
-                raise self.bad("has a 't' that is too large")
-            if time < before:
-                raise self.bad(f"goes back in time, from {before:g} to {time:g}")
-            before = time
-            node = event.get("node", -1)
-            if not isinstance(node, int) or not -1 <= node < self.nodes:
+        for text in self.lines:
+            line = self.event(text)
+            if line.t < before:
+                raise self.bad(f"goes back in time, from {before:g} to {line.t:g}")
+            before = line.t
+            yield line
+
+    def event(self, text: bytes) -> TraceLine:
+        """A line, with what its kind must say."""
+        line = self.decode(text, TraceLine)
+        for key in ("t", "priority", "urgency"):
+            if abs(getattr(line, key)) > sys.float_info.max:
+                raise self.bad(f"has a '{key}' that is too large")
+        for node, least in ((line.node, NIL), (line.peer, 0)):
+            if not least <= node < self.nodes and node != UNSAID:
                 raise self.bad(f"names a node that does not exist: {node}")
-            for key in COUNTS:
-                if key in event:
-                    self.whole(event, key)
-            for key in ("priority", "urgency", "deadline"):
-                if not is_number(event.get(key, 0)):
-                    raise self.bad(f"('{kind}') needs a number as '{key}'")
-            yield event
-
-    def whole(self, event: dict[str, Any], key: str) -> int:
-        """A whole number that this event must have."""
-        value = event.get(key)
-        if not isinstance(value, int):
-            raise self.bad(f"('{event['event']}') needs a whole number as '{key}'")
-        return value
-
-    def number_at(self, event: dict[str, Any], key: str) -> float:
-        value = event.get(key)
-        if not isinstance(value, int | float):
-            raise self.bad(f"('{event['event']}') needs a number as '{key}'")
-        return float(value)
-
-    def other_node(self, event: dict[str, Any], key: str) -> int:
-        """Another node than that of the step."""
-        node = self.whole(event, key)
-        if not 0 <= node < self.nodes:
-            raise self.bad(f"names a node that does not exist: {node}")
-        return node
+        kind = line.event
+        if kind not in NEEDS:
+            raise self.bad(f"has an unknown kind of event: {kind}")
+        if kind in OF_LEASES and not isinstance(self.setup.get("recovery"), dict):
+            raise self.bad(f"('{kind}') needs a set-up with 'recovery'")
+        for key in NEEDS[kind]:
+            if getattr(line, key) in (None, UNSAID):
+                words = WORDS.get(key, "a whole number")
+                raise self.bad(f"('{kind}') needs {words} as '{key}'")
+        if kind in CAUSES and line.node < 0:
+            raise self.bad(f"('{kind}') needs a node")
+        return line
 
     def links(self) -> list[tuple[int, int]] | None:
         """The links of the set-up, none if it says nothing of them; None: all are linked."""
@@ -140,20 +241,7 @@ class Trace:
         return None if said == "complete" else [(one, other) for one, other in said]
 
 
-def is_number(value: object) -> bool:
-    """One to calculate with, so that it may be no larger than a float."""
-    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
-
-
-def are_nodes(value: object, least: int, nodes: int) -> bool:
-    return isinstance(value, list) and all(
-        type(node) is int and least <= node < nodes for node in value
-    )
-
-
-def are_links(value: object, nodes: int) -> bool:
-    return value == "complete" or (
-        isinstance(value, list)
-        and all(are_nodes(pair, 0, nodes) and len(pair) == 2 for pair in value)
-        and all(one != other for one, other in value)
-    )
+def refused(error: msgspec.ValidationError) -> str:
+    """The key of the value that is refused; empty if it is the whole line."""
+    found = re.search(r"`\$\.(\w+)|field `(\w+)`", str(error))
+    return (found[1] or found[2]) if found else ""

@@ -208,7 +208,7 @@ class Index:
             self.audit = None
             return
         try:
-            audit.event(msgspec.json.decode(line))
+            audit.event(audit.trace.event(line))
             audit.end()
         except (BadTrace, KeyError, TypeError, ValueError) as error:
             self.unjudged = f"cannot be judged: {error}"

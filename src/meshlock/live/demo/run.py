@@ -243,14 +243,14 @@ def figures(path: Path, demo: Demo) -> dict[str, Any]:
     asked: dict[int, tuple[int, float]] = {}  # client: priority, when
     waits: dict[int, list[float]] = {}
     messages: dict[str, int] = {}
-    for event in Trace(path).events():
-        if event["event"] == "request":
-            asked[event["client"]] = (event["priority"], event["t"])
-        elif event["event"] == "enter":
-            priority, since = asked.pop(event["client"])
-            waits.setdefault(priority, []).append(event["t"] - since)
-        elif event["event"] == "send":
-            messages[event["message"]] = messages.get(event["message"], 0) + 1
+    for line in Trace(path).events():
+        if line.event == "request":
+            asked[line.client] = (int(line.priority), line.t)
+        elif line.event == "enter":
+            priority, since = asked.pop(line.client)
+            waits.setdefault(priority, []).append(line.t - since)
+        elif line.event == "send":
+            messages[line.message] = messages.get(line.message, 0) + 1
     violated = dict(verdict.monitor.violated)
     if demo.missing:
         violated["conservation"] = f"{demo.missing} message(s) with permits never arrived"
