@@ -104,7 +104,7 @@ def test_the_audit_sees_the_same_paths(meetings: Path, tmp_path: Path):
 FILES: list[tuple[str, dict[str, str | int], int]] = [
     (
         "haggle-intel.tsv",
-        {"lease": "60", "workload": "poisson:0.00166667", "until": "60000"},
+        {"lease": "60", "workload": "poisson:0.00166667", "until": "20000"},
         40,
     ),
     ("rwp_10.ns_movements", {"range": "100", "lease": "3", "until": "900"}, 50),

@@ -76,13 +76,10 @@ def of_links(shown: dict[str, Any]) -> Iterator[str]:
             yield (f"The link to {peer} is cut on purpose for another {link['cut_for']:.0f} s.")
         elif not link["up"] and not link["gone"] and (link["unacknowledged"] or not link["left"]):
             owed = link["unacknowledged"]
-            carried = "a message" if owed == 1 else f"{owed} messages"
-            rest = (
-                f"; {carried} with permits for it {'waits' if owed == 1 else 'wait'}"
-                if owed
-                else ""
-            )
-            yield f"The link to {peer} is down{rest}."
+            carried = "a message with permits for it waits"
+            if owed > 1:
+                carried = f"{owed} messages with permits for it wait"
+            yield f"The link to {peer} is down{f'; {carried}' if owed else ''}."
 
 
 def listed(names: list[str]) -> str:

@@ -8,6 +8,7 @@ header, which no page of another site can send, from our own origin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,7 +18,7 @@ from meshlock.live.interfaces.http import Interface
 from meshlock.live.interfaces.http_requests import HTTPError, Request
 from meshlock.live.interfaces.node import Node
 from meshlock.live.interfaces.serving import Access
-from meshlock.live.interfaces.site import Handler, Response, Route
+from meshlock.live.interfaces.site import Response, Route
 from meshlock.live.machine import limits
 from meshlock.live.machine.limits import CutFor, Priority, Want
 from meshlock.live.pools.status import Picture
@@ -117,33 +118,30 @@ class LivePage:
             more = {"allowed": self.allowed, "requests": under_way}
             return as_json(view(node, asked.get("pool", "")) | more)
 
-        def acquire(request: Request) -> Response:
-            body = self.asked(request, AcquireAction)
-            return as_json(requests.start(body.pool, body.want, body.priority).describe())
+        actions: dict[str, tuple[type[Any], Callable[[Any], object]]] = {
+            "acquire": (
+                AcquireAction,
+                lambda body: requests.start(body.pool, body.want, body.priority).describe(),
+            ),
+            "release": (ReleaseAction, lambda body: requests.release(body.request).describe()),
+            "cut": (CutAction, lambda body: node.mesh.cut(body.peer, body.seconds)),
+            "restore": (Restore, lambda body: node.mesh.restore(body.peer)),
+        }
 
-        def release(request: Request) -> Response:
-            return as_json(
-                requests.release((self.asked(request, ReleaseAction)).request).describe()
-            )
+        def action(name: str) -> Route:
+            kind, act = actions[name]
 
-        def cut(request: Request) -> Response:
-            body = self.asked(request, CutAction)
-            node.mesh.cut(body.peer, body.seconds)
-            return as_json({})
+            def answer(request: Request) -> Response:
+                return as_json(act(self.asked(request, kind)) or {})
 
-        def restore(request: Request) -> Response:
-            node.mesh.restore((self.asked(request, Restore)).peer)
-            return as_json({})
-
-        def action(answer: Handler) -> Route:
-            return Route("POST", f"/actions/{answer.__name__}", access.guarded(answer))
+            return Route("POST", f"/actions/{name}", access.guarded(answer))
 
         return [
             Route("GET", "/", start),
             Route("GET", "/live", page),
             Route("GET", "/page/{name}", file),
             Route("GET", "/view.json", access.guarded(shown)),
-            *map(action, (acquire, release, cut, restore)),
+            *map(action, actions),
         ]
 
     def asked(self, request: Request, kind: type[T]) -> T:
