@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from meshlock.live.demo.run import SETTLE, Demo, Process, figures
+from meshlock.live.demo.run import Demo, figures
 from meshlock.live.machine.loop import run
 
 SIZE = 5
@@ -67,47 +67,39 @@ class Line:
         ip("-n", self.name(link), "link", "set", f"{PREFIX}{link}a", "up")
 
 
-async def story(line: Line, folder: Path) -> Demo:
-    names = [f"n{place}" for place in range(SIZE)]
-    demo = Demo(folder, 0.0, 1, names, [])
-    demo.processes = [
-        Process(name, ["ip", "netns", "exec", line.name(place)]) for place, name in enumerate(names)
-    ]
-    try:
-        for process, orders in zip(demo.processes, demo.orders(), strict=True):
-            orders.listen = f"0.0.0.0:{PORT}"
-            await process.start(orders, folder / f"{process.name}.log")
-            await process.address
-        for place in range(1, SIZE):
-            demo.processes[place].send({"connect": f"{line.address(place - 1, 0)}:{PORT}"})
-        await asyncio.gather(*[process.ready.wait() for process in demo.processes])
-        for process in demo.processes:
-            process.send({"work": True})
+class InNamespaces(Demo):
+    """Each agent in its own, and the links between them instead of relays."""
+
+    def __init__(self, folder: Path, line: Line) -> None:
+        super().__init__(folder, 0.0, 1, [f"n{place}" for place in range(SIZE)], [])
+        self.line = line
+
+    async def start_relays(self) -> None:
+        for place, agent in enumerate(self.agents):
+            agent.within = ["ip", "netns", "exec", self.line.name(place)]
+            agent.settings["listen"] = f"0.0.0.0:{PORT}"
+            if place:
+                agent.peers.append(f"{self.line.address(place - 1, 0)}:{PORT}")
+
+    async def disturb(self) -> None:
         await asyncio.sleep(3)
         for link in (1, 2):
-            entered = [process.state["entries"] for process in demo.processes]
-            line.cut(link)
-            demo.cuts += 1
+            entered = [state["entries"] for state in self.states]
+            self.line.cut(link)
+            self.cuts += 1
             await asyncio.sleep(2)
-            line.heal(link)
+            self.line.heal(link)
             await asyncio.sleep(3)
-            now = [process.state["entries"] for process in demo.processes]
+            now = [state["entries"] for state in self.states]
             assert all(a < b for a, b in zip(entered, now, strict=True)), (entered, now)
-        for process in demo.processes:
-            process.send({"finish": True})
-        async with asyncio.timeout(20):
-            await asyncio.gather(*[process.done.wait() for process in demo.processes])
-        await asyncio.sleep(SETTLE)
-    finally:
-        await asyncio.gather(*[process.stop() for process in demo.processes])
-    return demo
 
 
 def main() -> int:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         line = stack.enter_context(Line(SIZE))
-        demo = run(story(line, folder))
+        demo = InNamespaces(folder, line)
+        run(demo.run())
         merged = folder / "merged.jsonl"
         demo.merge(merged)
         found = figures(merged, demo)

@@ -15,7 +15,6 @@ import sys
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
-from time import monotonic
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "live"))
@@ -27,8 +26,8 @@ from meshlock.live.chaos import processes
 from meshlock.live.chaos.judge import RecordViolation, judge
 from meshlock.live.chaos.plan import make, save
 from meshlock.live.chaos.record import End, Quiet, now, read
-from meshlock.live.chaos.run import Chaos, watch
-from meshlock.live.machine.loop import run
+from meshlock.live.chaos.run import Chaos
+from meshlock.live.machine.loop import run, watch
 
 AGENT = "agent-with"
 SOUND = "sound"
@@ -62,19 +61,16 @@ def noticed(name: str, seconds: float, seed: int, keep: Path | None) -> list[Rec
         folder = (keep or Path(place)) / f"{name}-{seed}"
         folder.mkdir(parents=True)
         save(plan, folder / "plan.json")
-        looked = monotonic()
+        chaos = Chaos(plan, folder, Path(place))
 
-        def look(chaos: Chaos) -> None:
-            nonlocal looked
-            if monotonic() - looked > LOOK and chaos.phase in ("chaos", "quiet"):
-                looked = monotonic()
-                if found(folder, plan.nodes, False):
-                    raise Found
+        def look() -> None:
+            if chaos.phase in ("chaos", "quiet") and found(folder, plan.nodes, False):
+                raise Found
 
         program = [sys.executable, str(Path(__file__).resolve()), AGENT, name]
         with mock.patch.object(processes, "PROGRAM", program):
             try:
-                run(watch(Chaos(plan, folder, Path(place)), look))
+                run(watch(chaos.run(), look, LOOK))
             except Found:
                 return found(folder, plan.nodes, False)
         return found(folder, plan.nodes, True)

@@ -43,8 +43,8 @@ ROOMS_MAY_IMPORT = {
     "links": {"machine"},
     "pools": {"machine", "links"},
     "interfaces": {"machine", "links", "pools"},
-    "demo": {"machine", "links", "pools", "interfaces"},
     "chaos": {"machine", "links", "pools", "interfaces"},
+    "demo": {"machine", "links", "pools", "interfaces", "chaos"},
 }
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from meshlock.live.chaos.run import Chaos
 
 NEWS = 8
+NEWS_EVERY = 0.25
 
 
 def chaos(
@@ -105,8 +106,8 @@ def carry_out(plan: Plan, folder: Path, sockets: Path) -> None:
     import sys
 
     from meshlock.live.chaos.plan import save
-    from meshlock.live.chaos.run import Chaos, watch
-    from meshlock.live.machine.loop import run
+    from meshlock.live.chaos.run import Chaos
+    from meshlock.live.machine.loop import run, watch
 
     save(plan, folder / "plan.json")
 
@@ -116,7 +117,7 @@ def carry_out(plan: Plan, folder: Path, sockets: Path) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         work = Chaos(plan, folder, sockets)
         with output.picture(sys.stderr.isatty(), stderr=True) as redraw:
-            await watch(work, lambda chaos: redraw(picture, chaos))
+            await watch(work.run(), lambda: redraw(picture, work), NEWS_EVERY)
 
     try:
         run(show())

@@ -29,8 +29,8 @@ def demo(
     import sys
     from tempfile import TemporaryDirectory
 
-    from meshlock.live.demo.run import Demo, figures, watch
-    from meshlock.live.machine.loop import run
+    from meshlock.live.demo.run import LOOK_EVERY, Demo, figures
+    from meshlock.live.machine.loop import run, watch
 
     if trace is not None and not trace.parent.is_dir():
         raise Refused(f"Cannot write the trace to {trace}: there is no folder {trace.parent}.")
@@ -39,7 +39,7 @@ def demo(
         async def show() -> Demo:
             demonstration = Demo(Path(folder), seconds, seed)
             with output.picture(not json and sys.stdout.isatty()) as redraw:
-                await watch(demonstration, lambda demo: redraw(picture, demo))
+                await watch(demonstration.run(), lambda: redraw(picture, demonstration), LOOK_EVERY)
             return demonstration
 
         demonstration = run(show())
@@ -63,10 +63,9 @@ def picture(demo: Demo) -> RenderableType:
 
     headings = ("node", "links", "token", "holds", "waiting, by priority", "entries>")
     table = output.table(*headings, steady=True)
-    holders = [process.state for process in demo.processes if process.state.get("token")]
+    holders = [state for state in demo.states if state.get("token")]
     newest = max([state["at"] for state in holders], default=0.0)  # the others have passed it on
-    for number, process in enumerate(demo.processes):
-        state = process.state
+    for number, state in enumerate(demo.states):
         links = Text()
         for link in demo.links:
             if number in link:
@@ -75,7 +74,7 @@ def picture(demo: Demo) -> RenderableType:
                 links.append(other, style="green" if up else "red strike").append(" ")
         waiting = [state.get("waiting", []).count(priority) for priority in PRIORITIES]
         table.add_row(
-            Text(process.name, style=COLOURS[number]),
+            Text(demo.names[number], style=COLOURS[number]),
             links,
             Text("◆" if state.get("token") and state["at"] == newest else "", style="bold"),
             Text("■" * sum(state.get("holding", ())), style=COLOURS[number]),

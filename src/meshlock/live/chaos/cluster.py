@@ -48,6 +48,7 @@ class Cluster:
         given: dict[str, Any] = {"permits": plan.slots, "lease": plan.lease}
         most = {"most-members": len(plan.nodes), "promote-after": plan.lease / 10}
         for agent in self.agents.values():
+            agent.settings["secret-file"] = str(folder / "secret")
             agent.pool = {**given, **(most if plan.auto else {"members": plan.nodes})}
         self.slots = [
             ClientSlot(node, place) for node in plan.nodes for place in range(plan.clients_per_node)
@@ -98,13 +99,8 @@ class Cluster:
             await asyncio.sleep(self.plan.lease / 10)
 
     async def close(self) -> None:
-        for slot in self.slots:
-            if slot.child is not None:
-                slot.child.kill()
-        for agent in self.agents.values():
-            for child in (agent.child, agent.successor):
-                if child is not None:
-                    child.kill()
+        for seat in (*self.slots, *self.agents.values()):
+            seat.kill()
         await asyncio.gather(*[relay.close() for relay in self.relays.values()])
         self.follower.close()
         self.record.close()

@@ -22,7 +22,7 @@ from meshlock.live.chaos.client import AT_EASE, ClientOrders
 from meshlock.live.interfaces.agent_protocol import AgentGone, json_body
 from meshlock.live.interfaces.async_client import Line
 
-POOL = "chaos"
+POOL = "docks"
 LONGEST_START = 20.0
 AGENT = """
 import sys
@@ -53,6 +53,12 @@ def end_with_parent() -> Callable[[], None] | None:
 def last_line(log: Path) -> str:
     lines = log.read_text(errors="replace").splitlines()
     return lines[-1] if lines else "it wrote no error."
+
+
+def toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name} = {toml(it)}' for name, it in value.items())}}}"
+    return json.dumps(value)
 
 
 class Child:
@@ -107,18 +113,31 @@ class Seat:
         assert self.child is not None
         return self.child
 
+    def kill(self) -> None:
+        """Whatever runs here."""
+        if self.child is not None:
+            self.child.kill()
+
 
 class Agent(Seat):
     """One node: its configuration, its state directory, and its process while it has one."""
 
     def __init__(self, name: str, folder: Path, sockets: Path) -> None:
         super().__init__(name)
-        self.folder = folder
         self.socket = sockets / f"{name}.sock"
         self.place = folder / f"{name}.toml"
         self.state = folder / f"{name}.state"
         self.log = folder / f"{name}.log"
+        self.within: list[str] = []  # a command that runs another, as in "ip netns exec ..."
         self.peers: list[str] = []
+        self.settings: dict[str, Any] = {
+            "name": name,
+            "listen": "127.0.0.1:0",
+            "peers": self.peers,
+            "socket": str(self.socket),
+            "state": str(self.state),
+            "min-links": 0,
+        }
         self.pool: dict[str, Any] = {}
         self.successor: Child | None = None  # waits for its turn
         self.address = ""
@@ -126,14 +145,19 @@ class Agent(Seat):
         self.rate = 1.0
         self.forgiven: set[str] = set()  # errors that were to be expected
 
+    def kill(self) -> None:
+        super().kill()
+        if self.successor is not None:
+            self.successor.kill()
+
     async def prepare(self) -> None:
         """Have the next process ready, but for its configuration."""
         if self.successor is None:
             before = self.log.stat().st_size if self.log.exists() else 0
-            self.successor = Child([*PROGRAM, "agent", str(self.place)], self.log)
+            self.successor = Child([*self.within, *PROGRAM, "agent", str(self.place)], self.log)
             await self.says("prepared", before, self.successor)
 
-    async def start(self, rate: float, wiped: bool = False) -> None:
+    async def start(self, rate: float = 1.0, wiped: bool = False) -> None:
         """Until it answers."""
         if wiped:
             shutil.rmtree(self.state, ignore_errors=True)
@@ -159,21 +183,8 @@ class Agent(Seat):
         raise Refused(f"The agent {self.name} did not start: {self.last_words()}")
 
     def configuration(self) -> str:
-        settings: dict[str, Any] = {
-            "name": self.name,
-            "listen": "127.0.0.1:0",
-            "peers": self.peers,
-            "secret-file": str(self.folder / "secret"),
-            "socket": str(self.socket),
-            "state": str(self.state),
-            "clock-rate": self.rate,
-            "min-links": 0,
-        }
-        tables = {"": settings, f"[pools.{POOL}]": self.pool}
-        return "".join(
-            f"{head}\n" + "".join(f"{name} = {json.dumps(it)}\n" for name, it in table.items())
-            for head, table in tables.items()
-        )
+        settings = {**self.settings, "clock-rate": self.rate, "pools": {POOL: self.pool}}
+        return "".join(f"{name} = {toml(it)}\n" for name, it in settings.items())
 
     def said(self, since: int = 0) -> list[dict[str, Any]]:
         """What its log says since this place."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import monotonic
@@ -87,6 +86,7 @@ class Chaos:
         cluster = self.cluster
         while True:
             await asyncio.sleep(0.1)
+            cluster.look()
             for name in list(cluster.up_since):
                 agent = cluster.agents[name]
                 if not agent.running:
@@ -438,20 +438,3 @@ EPISODES: dict[str, Callable[[Chaos, PlannedFault], Awaitable[None]]] = {
     "reset": episodes.lose_most_disks,
 }
 """How faults are carried out; all others are done to a node."""
-
-
-async def watch(chaos: Chaos, look: Callable[[Chaos], None], every: float = 0.25) -> None:
-    """Run, and look at it several times a second."""
-    work = asyncio.create_task(chaos.run())
-    try:
-        while not work.done():
-            if chaos.phase != "judging":
-                chaos.cluster.look()
-            look(chaos)
-            await asyncio.wait([work], timeout=every)
-    finally:
-        if not work.done():
-            work.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await work
-    await work

@@ -1,5 +1,5 @@
-"""Show real processes at work while links are cut, and judge the record.
+"""Show real agents at work while links are cut, and judge the traces.
 
-May import: machine, links, pools, interfaces.
-Must not know: chaos.
+May import: machine, links, pools, interfaces, chaos.
+Must not know: what chaos does to agents; of it, it takes their processes.
 """

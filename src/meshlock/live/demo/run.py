@@ -1,25 +1,23 @@
-"""The demonstration: real processes, real links with TLS, some of which are cut.
+"""The demonstration: real agents, real links with TLS, some of which are cut.
 
 Every link runs over a :class:`~meshlock.live.links.relay.Relay` in this process, so that it can
-be cut; the nodes know nothing of that. In the end the traces that the nodes
-wrote are put together and judged by the same audit as every other trace.
+be cut; the agents know nothing of that. Their clients are here. In the end the traces that the
+agents wrote are put together and judged by the same audit as every other trace.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from time import monotonic
 from typing import Any
 
-import msgspec
-
 from meshlock.errors import Refused
-from meshlock.live.demo.node import POOL, DemoOrders
+from meshlock.live.chaos.processes import POOL, Agent
+from meshlock.live.interfaces.async_client import Client, aconnect
 from meshlock.live.links.certificates import Authority
 from meshlock.live.links.dialler import split
 from meshlock.live.links.relay import Relay
@@ -36,75 +34,17 @@ LINKS = ((0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3), (1, 4))
 
 PERMITS = 3
 PRIORITIES = (1, 5, 9)
+"""Of the clients of each agent."""
+
+PATIENCE = "10"
+"""Grants that one has waited for which count as a step of priority: quick, for a short show."""
+
+LOOK_EVERY = 0.1
 FINISH = 8.0
 """Seconds that the last requests may take when no new ones are made."""
 
-
 SETTLE = 0.3
 """Seconds for permits that are on their way back when the last client leaves."""
-
-
-class Process:
-    """One node, as the demonstration sees it."""
-
-    def __init__(self, name: str, within: Sequence[str] = ()) -> None:
-        self.name = name
-        self.within = within  # a command that runs another, as in "ip netns exec ..."
-        self.process: asyncio.subprocess.Process | None = None
-        self.address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self.address.add_done_callback(lambda heard: heard.cancelled() or heard.exception())
-        self.done = asyncio.Event()
-        self.ready = asyncio.Event()
-        self.state: dict[str, Any] = {}
-        self.reading: asyncio.Task[None] | None = None
-
-    async def start(self, orders: DemoOrders, log: Path) -> None:
-        with log.open("wb") as errors:
-            self.process = await asyncio.create_subprocess_exec(
-                *self.within,
-                sys.executable,
-                "-m",
-                "meshlock.live.demo.node",
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=errors,
-                start_new_session=True,  # Ctrl-C is for us; they end with their input
-            )
-        self.reading = asyncio.create_task(self.read())
-        self.send(orders)
-
-    def send(self, order: Any) -> None:
-        assert self.process is not None and self.process.stdin is not None
-        self.process.stdin.write(msgspec.json.encode(order) + b"\n")
-
-    async def read(self) -> None:
-        assert self.process is not None and self.process.stdout is not None
-        while line := await self.process.stdout.readline():
-            said = msgspec.json.decode(line, type=dict[str, Any])
-            if "address" in said and not self.address.done():
-                self.address.set_result(said["address"])
-            elif "done" in said:
-                self.done.set()
-            else:
-                self.state = said
-                self.ready.set()
-        if not self.address.done():
-            self.address.set_exception(RuntimeError(f"{self.name} did not start"))
-
-    async def stop(self) -> None:
-        """Its input ends; if that does not end it, it is killed."""
-        if self.process is None or self.process.stdin is None:
-            return
-        with contextlib.suppress(ConnectionError):
-            self.process.stdin.close()
-        try:
-            async with asyncio.timeout(3.0):
-                await self.process.wait()
-        except TimeoutError:
-            self.process.kill()
-            await self.process.wait()
-        if self.reading is not None:
-            await self.reading
 
 
 class Demo:
@@ -122,68 +62,105 @@ class Demo:
         self.seconds = seconds
         self.random = Random(seed)
         self.seed = seed
-        self.processes = [Process(name) for name in names]
+        self.agents = [Agent(name, folder, folder) for name in names]
+        self.states: list[dict[str, Any]] = [{} for _ in names]  # what they said last
         self.relays: dict[tuple[int, int], Relay] = {}
         self.cut: set[tuple[int, int]] = set()
         self.cuts = 0
         self.phase = "starting"
         self.news: list[str] = []
         self.began = monotonic()
+        self.finishing = self.served = False
         self.missing = 0  # messages with a token or permits that never arrived
 
     async def run(self) -> None:
+        clients: list[Client] = []
+        looking: list[asyncio.Task[None]] = []
         try:
-            await self.start()
+            self.configure()
+            await self.start_relays()
+            await asyncio.gather(*[self.start_agent(place) for place in range(len(self.names))])
+            for place, agent in enumerate(self.agents):
+                clients.append(await aconnect(str(agent.socket)))
+                looking.append(asyncio.create_task(self.follow_status(place, clients[-1])))
             self.phase = "sharing"
-            for process in self.processes:
-                process.send({"work": True})
-            await self.cut_now_and_then()
+            work = [
+                asyncio.create_task(self.work(client, priority, Random(f"{self.seed}:{name}")))
+                for name, client in zip(self.names, clients, strict=True)
+                for priority in PRIORITIES
+            ]
+            looking += work
+            await self.disturb()
             self.phase = "finishing"
-            for process in self.processes:
-                process.send({"finish": True})
+            self.finishing = True
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FINISH):
-                    await asyncio.gather(*[process.done.wait() for process in self.processes])
+                    await asyncio.gather(*work)
+                    self.served = True
                     await asyncio.sleep(SETTLE)
         finally:
             self.phase = "judging"
-            await asyncio.gather(*[process.stop() for process in self.processes])
+            for task in looking:
+                task.cancel()
+            for agent in self.agents:
+                agent.kill()
+            for client in clients:
+                await client.close()
             await asyncio.gather(*[relay.close() for relay in self.relays.values()])
 
-    async def start(self) -> None:
-        for process, orders in zip(self.processes, self.orders(), strict=True):
-            await process.start(orders, self.folder / f"{process.name}.log")
-        addresses = [await process.address for process in self.processes]
-        for one, other in self.links:
-            relay = await Relay(*split(addresses[one])).start()
-            self.relays[one, other] = relay
-            self.processes[other].send({"connect": relay.address})
-        async with asyncio.timeout(10.0):
-            await asyncio.gather(*[process.ready.wait() for process in self.processes])
-
-    def orders(self) -> list[DemoOrders]:
-        """What each node is told at first; makes its certificate too."""
+    def configure(self) -> None:
+        """Makes the certificates, too."""
         certificates, traces = self.folder / "certs", self.folder / "traces"
         certificates.mkdir()
         traces.mkdir()
         authority = Authority.new()
         authority.save(certificates / "ca")
-        for name in self.names:
-            authority.issue(name).save(certificates / name)
-        return [
-            DemoOrders(
-                name=name,
-                certificates=str(certificates),
-                trace=str(traces),
-                permits=PERMITS,
-                founder=number == 0,
-                clients=list(PRIORITIES),
-                seed=self.seed,
-            )
-            for number, name in enumerate(self.names)
-        ]
+        for number, agent in enumerate(self.agents):
+            authority.issue(agent.name).save(certificates / agent.name)
+            given = {"certificates": str(certificates), "trace": str(traces), "state": "none"}
+            agent.settings |= given
+            agent.pool = {
+                "permits": PERMITS,
+                "founder": number == 0,
+                "options": {"patience": PATIENCE},
+                "recovery": "none",
+            }
 
-    async def cut_now_and_then(self) -> None:
+    async def start_relays(self) -> None:
+        for one, other in self.links:
+            relay = self.relays[one, other] = await Relay("127.0.0.1", 9).start()
+            self.agents[other].peers.append(relay.address)
+
+    async def start_agent(self, place: int) -> None:
+        await self.agents[place].start()
+        for (one, _), relay in self.relays.items():
+            if one == place:
+                relay.target = split(self.agents[place].address)
+
+    async def follow_status(self, place: int, client: Client) -> None:
+        while True:
+            status = await client.status()
+            pool = status["pools"].get(POOL, {"known": False})
+            if pool["known"]:
+                self.states[place] = {
+                    "at": monotonic(),
+                    "up": sorted(peer for peer, link in status["links"].items() if link["up"]),
+                    "token": pool["token_here"],
+                    "holding": [grant["want"] for grant in pool["holding"]],
+                    "waiting": [waiter["priority"] for waiter in pool["waiting"]],
+                    "entries": pool["entries"],
+                }
+            await asyncio.sleep(LOOK_EVERY)
+
+    async def work(self, client: Client, priority: int, random: Random) -> None:
+        """Think, ask for some of the permits, hold them a little, and again."""
+        while not self.finishing:
+            await asyncio.sleep(random.uniform(0.0, 0.3))
+            want = random.randint(1, PERMITS)
+            async with client.pool(POOL).acquire(want, priority=priority):
+                await asyncio.sleep(random.uniform(0.002, 0.02))
+
+    async def disturb(self) -> None:
         """One link after the other: some for a moment, some for long enough to be missed."""
         end = monotonic() + self.seconds
         while monotonic() < end - 1.5:
@@ -212,27 +189,12 @@ class Demo:
         self.news.append(f"{monotonic() - self.began:5.1f} s  {news}")
 
     def merge(self, path: Path) -> None:
-        done = all(process.done.is_set() for process in self.processes)
         parts = (self.folder / "traces").glob(f"{POOL}.*.jsonl")
         try:
             with trace_file(path) as file:
-                self.missing = merge(parts, file, ended=done)
+                self.missing = merge(parts, file, ended=self.served)
         except OSError as error:
             raise Refused(f"Cannot write the trace to {path}: {error_text(error)}.") from None
-
-
-async def watch(demo: Demo, look: Callable[[Demo], None]) -> None:
-    """Run the demonstration, and look at it ten times a second."""
-    work = asyncio.create_task(demo.run())
-    try:
-        while not work.done():
-            look(demo)
-            await asyncio.wait([work], timeout=0.1)
-        look(demo)
-    finally:
-        if not work.done():
-            work.cancel()
-        await work
 
 
 # -- what was found, from the trace alone ---------------------------------------------------------
@@ -246,6 +208,8 @@ def figures(path: Path, demo: Demo) -> dict[str, Any]:
     for line in Trace(path).events():
         if line.event == "request":
             asked[line.client] = (int(line.priority), line.t)
+        elif line.event == "withdraw":  # it asks again, to wait
+            del asked[line.client]
         elif line.event == "enter":
             priority, since = asked.pop(line.client)
             waits.setdefault(priority, []).append(line.t - since)
@@ -256,7 +220,7 @@ def figures(path: Path, demo: Demo) -> dict[str, Any]:
         violated["conservation"] = f"{demo.missing} message(s) with permits never arrived"
     judged = [name for name in monitor.NAMES if name != "neighbours" and name not in violated]
     return {
-        "nodes": len(demo.processes),
+        "nodes": len(demo.names),
         "permits": verdict.trace.setup["permits"],
         "entries": verdict.entries,
         "unserved": len(asked),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from logging import ERROR, WARNING
 from time import monotonic
 from typing import Any, TypeVar
@@ -46,6 +47,21 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
     with asyncio.Runner(loop_factory=factory) as runner:
         runner.get_loop().set_exception_handler(note_failure)
         return runner.run(work)
+
+
+async def watch(work: Coroutine[Any, Any, None], look: Callable[[], None], every: float) -> None:
+    """Run this, and look at it again and again meanwhile."""
+    task = asyncio.create_task(work)
+    try:
+        while not task.done():
+            look()
+            await asyncio.wait([task], timeout=every)
+    finally:
+        if not task.done():
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+    await task
 
 
 def note_failure(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
