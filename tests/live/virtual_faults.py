@@ -38,6 +38,7 @@ from meshlock.algorithms.recovery.messages import BEST_EFFORT, Inner, Promise, c
 from meshlock.errors import Refused
 from meshlock.live.machine import clock
 from meshlock.live.pools.adapter import Adapter
+from meshlock.live.pools.change_requests import ChangeRequest
 from meshlock.live.pools.pool import LocalPool
 from meshlock.live.pools.promises import Promised, Promises
 
@@ -271,7 +272,8 @@ class Faults:
         names = pool.adapter.members.names()
         try:
             async with asyncio.timeout(6 * LEASE):
-                await pool.change_requests.have_member(other, other not in names)
+                member = ChangeRequest(**{"remove" if other in names else "add": other})
+                await pool.change_requests.have(member)
             self.run.note("changed", pool.adapter.members.names())
         except (TimeoutError, Refused):
             pass
