@@ -66,8 +66,8 @@ from meshlock.live.pools.grants import Grant, Pool
 from meshlock.live.pools.participation import PULL
 from meshlock.live.pools.peers import CONFIGURATION, News
 from meshlock.live.pools.pool_configuration import PoolConfiguration
-from meshlock.live.pools.validation import committed
-from meshlock.live.pools.validation import note as note_of
+from meshlock.live.pools.proofs import committed
+from meshlock.live.pools.proofs import note as note_of
 from meshlock.live.pools.views import read
 from waiting import LIMIT, a_while, eventually, run
 

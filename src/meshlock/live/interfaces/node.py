@@ -29,10 +29,9 @@ from meshlock.live.pools.pool_configuration import (
     NO_RECOVERY,
     PROMOTE_AFTER,
     REPLACE_AFTER,
-    agreed,
     chosen,
     founded,
-    made_now,
+    leased,
 )
 from meshlock.live.pools.promises import Promises, default_folder
 from meshlock.live.pools.status import Status, mark_gone
@@ -328,7 +327,9 @@ class Node:
             raise Refused(f"members names nobody: name nodes, or leave it out for {name}.")
         lasting = LEASE if lease is None else lease
         if by_name:
-            configuration = agreed(name, permits, algorithm, options or {}, by_name, lasting, names)
+            configuration = leased(
+                name, permits, algorithm, options or {}, lasting, names, members=by_name
+            )
             pool = self.registry.known(name)
             pool.asked_permits = configuration.permits
             if pool.adapter.configuration is None and not pool.participation.remember(
@@ -346,8 +347,8 @@ class Node:
         under_way = pool.birth.wanted is not None or pool.name in self.registry.foundings
         if pool.adapter.configuration is None and not under_way:
             rules = (most_members, promote_after, replace_after)
-            configuration = made_now(
-                *(name, self.name, permits, algorithm, options or {}, lasting, rules, names)
+            configuration = leased(
+                name, permits, algorithm, options or {}, lasting, names, self.name, rules
             )
             self.registry.make(pool, configuration, self.create)
         return Pool(pool)
@@ -364,8 +365,7 @@ class Node:
             raise Refused(f"There is a pool {name} already: use it, or remove it first.")
         if permits is not None:
             count, names = limits.named_permits(permits)
-            rules = (DEFAULT_MEMBERS, PROMOTE_AFTER, REPLACE_AFTER)
-            wanted = made_now(name, self.name, count, None, {}, LEASE, rules, names)
+            wanted = leased(name, count, None, {}, LEASE, names, self.name)
         if wanted is None:
             raise Refused(f"This node was not told to make {name}: say how many permits it has.")
         pool = self.registry.known(name)

@@ -109,16 +109,11 @@ class AdmissionRoom:
 
     def victim(self) -> Arrival | None:
         """Who must leave first: of those who count least, of the address with the most of them."""
-        best: tuple[int, int, float] | None = None
-        found = None
-        for here in self.hosts.values():
-            if not here:
-                continue
-            arrival = least(here)
-            key = (arrival.standing, -len(here), arrival.began)
-            if best is None or key < best:
-                best, found = key, arrival
-        return found
+        return min(
+            [least(here) for here in self.hosts.values() if here],
+            key=lambda one: (one.standing, -len(self.hosts[one.host]), one.began),
+            default=None,
+        )
 
     def older_than(self, moment: float) -> list[Arrival]:
         return [one for here in self.hosts.values() for one in here if one.began < moment]
@@ -143,14 +138,10 @@ class Admission:
         self.mesh = mesh
         self.listener: socket.socket | None = None
         self.tls = mesh.security.server
-        self.silent = AdmissionRoom(
-            MOST_CONNECTIONS, MOST_OF_ADDRESS
-        )  # nothing has come from them yet
-        self.begun = (
-            AdmissionRoom(MOST_CONNECTIONS, MOST_OF_ADDRESS)
-            if self.tls is None
-            else AdmissionRoom(MOST_HANDSHAKES, MOST_HANDSHAKES_OF_ADDRESS)
-        )
+        self.silent = AdmissionRoom(MOST_CONNECTIONS, MOST_OF_ADDRESS)  # nothing has come yet
+        self.begun = AdmissionRoom(MOST_CONNECTIONS, MOST_OF_ADDRESS)
+        if self.tls is not None:
+            self.begun = AdmissionRoom(MOST_HANDSHAKES, MOST_HANDSHAKES_OF_ADDRESS)
         self.known: dict[str, None] = {}
         self.strangers = RateLimit(STRANGERS_PER_SECOND, mesh.time())
         self.rates: dict[tuple[str, Standing], RateLimit] = {}

@@ -25,7 +25,6 @@ brings its clock along, too, by which the travel of a token is bounded.
 from __future__ import annotations
 
 import secrets
-import struct
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -37,10 +36,11 @@ from meshlock.live.links.frames import (
     RoutedFrame,
     encode,
     pack,
+    reader,
     unsealed,
 )
 from meshlock.live.links.session import LinkSession
-from meshlock.live.machine.limits import MOST_NODES
+from meshlock.live.machine.limits import MOST_NODES, Clock, Count
 
 if TYPE_CHECKING:
     from meshlock.live.links.link import LinkConnection
@@ -55,8 +55,8 @@ RECEIPT = Content("", 0, "", b"")
 QUESTION, ANSWER = "who", "me"
 """Between routers: which process is there, and what does its clock say?"""
 
-ASKED = struct.Struct("!Q")
-ANSWERED = struct.Struct("!Qq")
+read_question = reader(Count, "a routed question")
+read_answer = reader(tuple[Count, Clock], "a routed answer")
 
 
 class SeenMessages:
@@ -206,8 +206,8 @@ class Router:
         now = self.mesh.time()
         number, since = self.asked.get(target, (0, 0.0))
         if number == 0 or now - since >= self.mesh.dead:
-            number = secrets.randbits(62) + 1
-            if self.enqueue(target, Content("", 0, QUESTION, ASKED.pack(number)), 0, urgent=True):
+            number = secrets.randbits(52) + 1
+            if self.enqueue(target, Content("", 0, QUESTION, encode(number)), 0, urgent=True):
                 self.asked[target] = (number, now)
 
     def knows_clock(self, peer: str) -> bool:
@@ -219,19 +219,12 @@ class Router:
         session = self.mesh.sessions.get(origin)
         if session is None or not (session.up or session.peer_boot == message.boot):
             self.ask(origin)
-        try:
-            (number,) = ASKED.unpack(message.payload)
-            answer = ANSWERED.pack(number, self.mesh.clock())
-        except struct.error:
-            raise BadFrame("an invalid routed question") from None
+        answer = encode((read_question(message.payload), self.mesh.clock()))
         self.enqueue(origin, Content("", 0, ANSWER, answer), 0, urgent=True)
 
     def is_answered(self, origin: str, message: RoutedFrame) -> None:
         mesh = self.mesh
-        try:
-            number, clock = ANSWERED.unpack(message.payload)
-        except struct.error:
-            raise BadFrame("an invalid routed answer") from None
+        number, clock = read_answer(message.payload)
         if self.asked.get(origin, (0, 0.0))[0] != number:
             return  # to nothing that we have asked
         del self.asked[origin]

@@ -16,7 +16,7 @@ Nodes tell each other all that they know of candidates, votes and withdrawals, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from logging import INFO, WARNING
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -133,15 +133,11 @@ class Election:
             votes[vote.node] = Vote(vote.node, min(before.needs, vote.needs), names)
 
     def ballot(self) -> Ballot:
-        return Ballot(
-            tuple(
-                [
-                    Candidate(identity, founder, tuple(sorted_votes(self.votes.get(identity, {}))))
-                    for identity, founder in sorted(self.founders.items())
-                ]
-            ),
-            tuple(self.withdrawn),
-        )
+        candidates = []
+        for identity, founder in sorted(self.founders.items()):
+            votes = sorted(self.votes.get(identity, {}).values(), key=lambda vote: vote.node)
+            candidates.append(Candidate(identity, founder, tuple(votes)))
+        return Ballot(tuple(candidates), tuple(self.withdrawn))
 
     def decide(self, expected: Expected, own: int, reaches: Callable[[str], bool]) -> int:
         """What this node does now: it makes the pool (:data:`MAKE`), votes for that candidate, or
@@ -182,10 +178,6 @@ class Election:
         """Whose votes for our choice do not count yet: who they expect has not voted alike."""
         votes = self.votes.get(self.choice, {})
         return sorted(votes.keys() - enough(votes))
-
-
-def sorted_votes(votes: dict[str, Vote]) -> Iterable[Vote]:
-    return [votes[name] for name in sorted(votes)]
 
 
 def enough(votes: dict[str, Vote]) -> set[str]:

@@ -28,7 +28,8 @@ from meshlock.live.links.mesh import DRIFT
 from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.pool_configuration import ERA, PoolConfiguration
 from meshlock.live.pools.promises import Promised, Promises
-from meshlock.live.pools.validation import Proofs, Validation, note
+from meshlock.live.pools.proofs import Proofs, note
+from meshlock.live.pools.validation import Validation
 
 if TYPE_CHECKING:
     from meshlock.live.pools.pool import LocalPool
@@ -220,7 +221,9 @@ class Members:
         self.proofs = Proofs(self.node)
         self.node.notes.minted = self.proofs.minted
         self.node.notes.handed = self.proofs.handed
-        self.validation = Validation(pool, self.node, self.proofs)
+        self.validation = Validation(
+            pool.name, pool.mesh, pool.adapter.names, self.node, self.proofs
+        )
         self.start(founding, floor)
         self.config = self.member.config
         self.waking_at = self.member.now

@@ -23,7 +23,7 @@ import secrets
 import time
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
@@ -46,7 +46,7 @@ costs."""
 
 NO_RECOVERY = "none"
 
-DEFAULT_MEMBERS, PROMOTE_AFTER, REPLACE_AFTER = 5, 10.0, 30.0
+DEFAULT_RULES = DEFAULT_MEMBERS, PROMOTE_AFTER, REPLACE_AFTER = 5, 10.0, 30.0
 """How many members choose themselves, after how many seconds, and when one is replaced."""
 
 MOST_REPLACED = 100
@@ -158,38 +158,39 @@ def founded(
 
 def leased(
     pool: str,
-    permits: int,
+    permits: int | None,
     algorithm: str | None,
     options: dict[str, str],
     lease: float,
     names: tuple[str, ...],
     founder: str = "",
-    **more: Any,
+    rules: tuple[int, float, float] = DEFAULT_RULES,
+    members: Sequence[str] = (),
 ) -> PoolConfiguration:
-    """Of a pool with recovery, or a sentence why it cannot be."""
+    """Of a pool with recovery, or a sentence why it cannot be: of one that is made now and whose
+    members choose themselves by these ``rules``, or as every one of the ``members`` is given it."""
+    if permits is None:
+        raise Refused(f"The pool {pool} has no number of permits: set permits at its members.")
     entry, settled = chosen(algorithm, True, options)
     refuse_permits(pool, entry, permits)
-    span = int(limits.LEASE.real(lease) * 1_000_000)
-    return PoolConfiguration(
-        pool, entry.name, settled, permits, founder, new_identity(), lease=span, names=names, **more
+    everybody = tuple(sorted({limits.name(member, "node") for member in members}))
+    if len(everybody) > MOST_MEMBERS:
+        raise Refused(
+            f"More than {MOST_MEMBERS} members: name fewer. Other nodes can use the "
+            "pool all the same."
+        )
+    made = PoolConfiguration(
+        *(pool, entry.name, settled, permits, founder, new_identity(), everybody),
+        lease=int(limits.LEASE.real(lease) * 1_000_000),
+        names=names,
     )
-
-
-def made_now(
-    pool: str,
-    founder: str,
-    permits: int,
-    algorithm: str | None,
-    options: dict[str, str],
-    lease: float,
-    members: tuple[int, float, float],
-    names: tuple[str, ...] = (),
-) -> PoolConfiguration:
-    """Of a new pool with recovery. ``members``: how many at most, and after how many seconds one
-    is promoted, and replaced."""
-    most, promote_after, replace_after = members
-    return leased(
-        *(pool, permits, algorithm, options, lease, names, founder),
+    if everybody:  # members come and go later, so they are no part of the pool's identity
+        text = f"{pool} {permits} {made.lease} {entry.name} {sorted(settled.items())} {names}"
+        identity = int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
+        return msgspec.structs.replace(made, identity=identity)
+    most, promote_after, replace_after = rules
+    return msgspec.structs.replace(
+        made,
         most_members=limits.MEMBERS.whole(most, "most_members"),
         promote_after=int(limits.STAY.real(promote_after, "promote_after") * 1_000_000),
         replace_after=int(limits.STAY.real(replace_after, "replace_after") * 1_000_000),
@@ -233,32 +234,6 @@ def reset(
         names=names,
         **rules,
     )
-
-
-def agreed(
-    pool: str,
-    permits: int | None,
-    algorithm: str | None,
-    options: dict[str, str],
-    members: Sequence[str],
-    lease: float,
-    names: tuple[str, ...] = (),
-) -> PoolConfiguration:
-    """What every member of a pool is given, or a sentence why it cannot be.
-
-    Members come and go later, so they are no part of the pool's identity."""
-    if permits is None:
-        raise Refused(f"The pool {pool} has no number of permits: set permits at its members.")
-    everybody = tuple(sorted({limits.name(member, "node") for member in members}))
-    if len(everybody) > MOST_MEMBERS:
-        raise Refused(
-            f"More than {MOST_MEMBERS} members: name fewer. Other nodes can use the "
-            "pool all the same."
-        )
-    made = leased(pool, permits, algorithm, options, lease, names, members=everybody)
-    text = f"{pool} {permits} {made.lease} {made.algorithm} {sorted(made.options.items())} {names}"
-    identity = int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
-    return msgspec.structs.replace(made, identity=identity)
 
 
 def refuse_permits(pool: str, algorithm: Algorithm, permits: int) -> None:

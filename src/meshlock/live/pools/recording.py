@@ -82,19 +82,20 @@ class Recording:
             self.give_up(error)
 
     def give_up(self, error: OSError) -> None:
+        log_event(ERROR, "trace ended", file=str(self.path), reason=error_text(error))
+        with suppress(OSError):  # it would write once more what it could not write
+            self.close_file()
+
+    def close_file(self) -> None:
         file, self.file = self.file, None
         if file is not None:
-            with suppress(OSError):  # it would write once more what it could not write
-                file.close()
-        log_event(ERROR, "trace ended", file=str(self.path), reason=error_text(error))
+            file.close()
 
     def close(self) -> None:
-        file, self.file = self.file, None
-        if file is not None:
-            try:
-                file.close()
-            except OSError as error:
-                log_event(ERROR, "trace ended", file=str(self.path), reason=error_text(error))
+        try:
+            self.close_file()
+        except OSError as error:
+            self.give_up(error)
 
     # -- lines -------------------------------------------------------------------------
 

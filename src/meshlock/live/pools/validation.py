@@ -11,9 +11,11 @@ up their numbers would end the pool.
 *Members* alone propose and begin epochs, each its own. What is not known to have begun is learned
 from members.
 
-*Reports* are in :mod:`.reports`.
+*Reports* of nodes that are no members count for what they have, and not for who
+the members are, or which epochs there were. A token that is claimed twice, or whose ledger does not
+name what others hold, is not found: then it is waited for a lease.
 
-*Permits* come back from whom they were granted to (:class:`Proofs`).
+*Permits* come back from whom they were granted to (:mod:`.proofs`).
 
 *Grants* to clients of this node are believed of whoever may have the token, as far as they can be:
 for this node, of permits that there are, for a lease. Of its own grants a node says who has them,
@@ -24,16 +26,14 @@ What members, and whoever has the token, can do all the same is said in docs/ope
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
-from hashlib import blake2b
 from operator import attrgetter
-from secrets import randbits
 from time import time
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.keeper import arrives_until
+from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import (
     Accepted,
     AskLedger,
@@ -51,38 +51,24 @@ from meshlock.algorithms.recovery.messages import (
     Suggest,
     content,
 )
+from meshlock.algorithms.recovery.proposal import vouches
 from meshlock.algorithms.recovery.records import (
     GRANTS,
     MOST_GRANTS,
     NO_EPOCH,
     Entry,
     Epoch,
-    Fence,
-    Part,
-    Parts,
+    Report,
     TokenState,
     same,
 )
-from meshlock.live.machine import limits
-from meshlock.live.machine.labels import fitting
+from meshlock.live.links.mesh import Mesh
 from meshlock.live.machine.limits import EPOCH_AHEAD, MOST_NODES
 from meshlock.live.pools.pool_configuration import ERA
-from meshlock.live.pools.reports import doubts_report
-
-if TYPE_CHECKING:
-    from meshlock.algorithms.recovery.layer import Layer
-    from meshlock.live.pools.pool import LocalPool
+from meshlock.live.pools.proofs import Proofs, is_note
 
 Value = TypeVar("Value")
-Proof = bytes
 
-SIZE = 16  # bytes of a proof
-NUMBERS = struct.Struct("!QQQ")
-
-NONE_YET = "-"
-
-DIGITS = 16  # of a number in a note
-VALUE = 32  # digits of the value in a commitment
 SUGGESTS_AGAIN = 4  # leases, until somebody who is no member may ask for one more epoch
 MOST_HOPS = 2**28  # of one epoch, which makes fewer grants
 COUNTED = 2 * MOST_GRANTS
@@ -101,12 +87,15 @@ OWN: Final = (Propose, Ledger)  # only the proposer of an epoch says these
 
 
 class Validation:
-    def __init__(self, pool: LocalPool, node: Layer, proofs: Proofs) -> None:
-        self.pool = pool
+    def __init__(
+        self, name: str, mesh: Mesh, names: dict[int, str], node: Layer, proofs: Proofs
+    ) -> None:
+        self.name = name  # of the pool
+        self.mesh = mesh
+        self.names = names  # of nodes
         self.node = node
         self.member = node.member
         self.proofs = proofs
-        self.mesh = pool.mesh
         self.known = 0  # an epoch's counter, and when we knew it first
         self.known_at = 0.0
         self.asked_at = -(2**62)  # by the node's clock: who the members are
@@ -123,7 +112,7 @@ class Validation:
             why = self.doubts(message)
         if why:
             kind = content(message).kind
-            self.mesh.refusals.note(sender, f"a {kind} of {self.pool.name}: {why}")
+            self.mesh.refusals.note(sender, f"a {kind} of {self.name}: {why}")
             return False
         if isinstance(message, Inner):
             return self.is_in_time(message)
@@ -149,7 +138,7 @@ class Validation:
             if message.hop >= MOST_HOPS or message.number >= MOST_NUMBER:
                 return "its counters are out of range"
         if isinstance(message, Promise):
-            return doubts_report(self, sender, message)
+            return self.doubts_report(sender, message)
         if isinstance(message, Return):
             if message.fence in member.grants:
                 return "it returns permits that this node holds"
@@ -158,7 +147,7 @@ class Validation:
         if isinstance(message, Received):
             return self.doubts_received(sender, message)
         if isinstance(message, AskLedger) and message.node != sender:
-            record = self.mesh.link_map.records.get(self.pool.adapter.names.get(message.node, ""))
+            record = self.mesh.link_map.records.get(self.names.get(message.node, ""))
             if record is not None and record.boot != message.boot:  # as that node says itself
                 return "it asks on behalf of a past boot"
         if isinstance(message, Refuse) and sender not in member.members:
@@ -185,6 +174,59 @@ class Validation:
                 if entry.fence == message.fence:
                     return entry.node
         return None
+
+    # -- what reports of a proposal say --------------------------------------------------------
+
+    def doubts_report(self, sender: int, promise: Promise) -> str:
+        """Of a proposal of ours. What cannot be told from the truth is taken out of it."""
+        member, report = self.member, promise.report
+        proposal = member.proposal
+        if proposal is None or proposal.closed or promise.epoch != proposal.epoch:
+            return ""
+        said = max(report.top, report.adopted, report.config.epoch)
+        if self.is_beyond(said):
+            return "its epoch is too far ahead"
+        if any(entry.node != sender for entry in report.grants):
+            return "it reports permits that other nodes hold"
+        if sender not in member.members:
+            told = [one for who, one in proposal.reports.items() if who in member.members]
+            if said > max([max(one.top, one.config.epoch) for one in told], default=NO_EPOCH):
+                return "no member knows its epoch yet"
+            config = member.config._replace(epoch=min(member.config.epoch, report.config.epoch))
+            report = promise.report = report._replace(config=config)
+        reports = {**proposal.reports, sender: report}
+        for who in self.refuted(reports):
+            reports[who] = reports[who]._replace(token=None, unaccepted=None)
+            self.mesh.refusals.note(self.names.get(who, "?"), "an invalid token")
+        out = sum([entry.permits for one in reports.values() for entry in one.grants])
+        for who, one in reports.items():
+            if out > self.most_out() and who not in member.members:
+                reports[who] = one._replace(grants=())  # it lapses
+        promise.report = reports.pop(sender)
+        proposal.reports.update(reports)
+        return ""
+
+    def refuted(self, reports: dict[int, Report]) -> list[int]:
+        """Who claims a token that others contradict."""
+        claims = [(who, one.token) for who, one in reports.items() if one.token is not None]
+        for who, one in reports.items():
+            sent = one.unaccepted
+            receiver = reports.get(sent.receiver) if sent is not None else None
+            if sent is not None and receiver is not None and vouches(receiver, sent):
+                claims.append((who, sent.state))
+        found: list[int] = []
+        for who, token in claims:
+            rivals = [other for other, state in claims if state.epoch == token.epoch]
+            held = [
+                entry.fence
+                for one in reports.values()
+                if one.adopted == token.epoch
+                for entry in one.grants
+            ]
+            named = {entry.fence for entry in token.ledger}
+            if len(rivals) > 1 or self.miscounts(token) or not named.issuperset(held):
+                found.append(who)
+        return found
 
     # -- what is of no use ---------------------------------------------------------------------
 
@@ -227,9 +269,9 @@ class Validation:
     def learn(self, message: Message, epoch: Epoch) -> bool:
         """It is no member; or else either we or they do not know who the members are. What honest
         nodes hand on, or hold, while we have missed an epoch is no refusal."""
-        node, sender = self.node, self.pool.adapter.names.get(message.sender, "?")
+        node, sender = self.node, self.names.get(message.sender, "?")
         if len(self.member.members) > 0 and isinstance(message, Propose | Ledger):
-            why = f"a {message.kind} of {self.pool.name}, of which it is not a member"
+            why = f"a {message.kind} of {self.name}, of which it is not a member"
             self.mesh.refusals.note(sender, why)
         if epoch < self.member.adopted:
             node.news.inform(message.sender)
@@ -409,7 +451,7 @@ class Validation:
         if len(self.node.epoch.keeper.pending) > 0:
             for part in self.proofs.unproved(ledger):
                 self.node.epoch.keeper.pending.remove(part)
-                self.mesh.refusals.note("?", f"permits of {self.pool.name} that other nodes hold")
+                self.mesh.refusals.note("?", f"permits of {self.name} that other nodes hold")
 
     def store(self, sender: str, inner: Inner, size: int) -> str:
         """For an epoch that is not here yet."""
@@ -435,150 +477,3 @@ def remember(notes: dict[int, Value], who: int, what: Value) -> None:
     notes[who] = what
     if len(notes) > MOST_NODES:
         del notes[next(iter(notes))]
-
-
-class Proofs:
-    """That permits come back from whom they were granted to.
-
-    Permits return with messages of the algorithm inside, from node to node, until they meet the
-    token; a node on the way could say that a grant is over which is not. Therefore its entry in the
-    ledger has a *commitment*: a value, hashed once for each permit of the grant. Who releases some
-    tells a value that is that much nearer to the first one. No other node knows it, each node that
-    meets the token can check it, and it is good for nothing but this.
-
-    The owner of a grant commits itself when the token leaves: before, no other node can strike it
-    out. What was lent, and comes back while the token is still here, its owner brings itself; it
-    commits itself when it acknowledges the grant, which is before the token leaves. What stands in
-    the first ledger of an epoch comes back by way of the founder, to whom its owner says so itself:
-    the founder commits itself when it mints the token.
-    """
-
-    def __init__(self, node: Layer) -> None:
-        self.node = node
-        self.member = node.member
-        self.key = randbits(256).to_bytes(32)  # of this life
-        self.told: dict[Part, Proof] = {}  # of others, which go along with what is pending
-
-    def minted(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-        """The founder commits itself in place of the owners."""
-        return tuple([self.committed(entry) for entry in entries])
-
-    def handed(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-        """What was granted since the token came here, and goes along with it."""
-        fresh = [entry for entry in entries if commitment(entry.label) == NONE_YET]
-        if len(fresh) == 0:
-            return entries
-        return tuple([self.committed(entry) if entry in fresh else entry for entry in entries])
-
-    def committed(self, entry: Entry) -> Entry:
-        ours = f"{entry.permits}.{self.value(entry.fence, entry.permits).hex()}"
-        return entry._replace(label=committed(entry.label, ours))
-
-    def value(self, fence: Fence, left: int) -> Proof:
-        """What shows that no more than so many permits are still held."""
-        what = NUMBERS.pack(fence.epoch.counter, fence.number, self.member.adopted.counter)
-        return hashed(blake2b(what, key=self.key, digest_size=SIZE).digest(), left)
-
-    # -- on the way ----------------------------------------------------------------------------
-
-    def attach(self, returned: Parts) -> tuple[Proof, ...]:
-        """To a message that brings them back."""
-        return tuple([self.told.pop(part, b"") or self.own(part.fence) for part in returned])
-
-    def own(self, fence: Fence) -> Proof:
-        node = self.node
-        if fence.epoch != self.member.adopted:
-            return self.value(fence, node.epoch.stand_ins.get(fence, (0, 0))[1])
-        grant = self.member.grants.get(fence)
-        return self.value(fence, grant.permits if grant is not None else 0)
-
-    def learn(self, returned: Parts, proofs: tuple[Proof, ...]) -> None:
-        """They will be pending here."""
-        self.told.update(zip(returned, proofs, strict=False))
-        if len(self.told) > 4 * limits.LEASED_PERMITS.most:
-            pending = self.node.epoch.keeper.pending
-            self.told = {part: one for part, one in self.told.items() if part in pending}
-
-    # -- where the token is --------------------------------------------------------------------
-
-    def refutes(
-        self, ledger: tuple[Entry, ...], sender: int, returned: Parts, proofs: tuple[Proof, ...]
-    ) -> bool:
-        """Does any of these come back from somebody else than it was granted to?"""
-        if len(proofs) != len(returned):
-            return True
-        entries = {entry.fence: entry for entry in ledger if entry.node != sender}
-        return any(
-            part.fence in entries and not self.is_proved(entries[part.fence], part, proof)
-            for part, proof in zip(returned, proofs, strict=True)
-        )
-
-    def unproved(self, ledger: tuple[Entry, ...]) -> list[Part]:
-        """What is pending here, would be struck out of this ledger, and may not be."""
-        node = self.node
-        entries = {entry.fence: entry for entry in ledger}
-        return [
-            part
-            for part in node.epoch.keeper.pending
-            if part.fence in entries
-            and not self.is_proved(
-                entries[part.fence], part, self.told.get(part) or self.own(part.fence)
-            )
-        ]
-
-    def is_proved(self, entry: Entry, part: Part, proof: Proof) -> bool:
-        committed_to = commitment(entry.label)
-        if not committed_to:
-            return True  # nobody has ever waited for it
-        number, _, value = committed_to.partition(".")
-        if not number.isdecimal() or int(number) > limits.LEASED_PERMITS.most:
-            return False  # or it has never left its owner
-        all_permits = int(number)
-        over = max(0, all_permits - part.left)  # so many are no longer held, it says
-        reached = hashed(proof, over)
-        for _ in range(all_permits - over + 1):
-            if reached.hex() == value:
-                return True
-            reached = hashed(reached, 1)
-        return False
-
-
-def hashed(value: bytes, times: int) -> bytes:
-    for _ in range(times):
-        value = blake2b(value, digest_size=SIZE).digest()
-    return value
-
-
-# -- notes: what a ledger says of a grant ------------------------------------------------------
-
-
-def note(client: int, label: str) -> str:
-    """Of a grant that is made now; its commitment follows when the token leaves."""
-    return f"{client} {int(time() * 1000)} {NONE_YET} {label}"
-
-
-def is_note(note: str) -> bool:
-    """Is it as :func:`note` writes it, or :func:`committed`?"""
-    words = note.split(" ", 3)
-    if len(words) != 4 or words[3] != fitting(words[3]) or not is_commitment(words[2]):
-        return False
-    return all(one.isascii() and one.isdecimal() and len(one) <= DIGITS for one in words[:2])
-
-
-def is_commitment(word: str) -> bool:
-    """Is it none yet, or a number of permits and a value in hexadecimal digits?"""
-    number, _, value = word.partition(".")
-    digits = number.isdecimal() and len(number) <= DIGITS and len(value) == VALUE
-    return word == NONE_YET or (word.isascii() and digits and value.isalnum())
-
-
-def commitment(note: str) -> str:
-    """A word; empty where there never is one."""
-    words = note.split(" ", 3)
-    return words[2] if len(words) == 4 else ""
-
-
-def committed(note: str, commitment: str) -> str:
-    """The same with another one, if it has one."""
-    words = note.split(" ", 3)
-    return " ".join([*words[:2], commitment, words[3]]) if len(words) == 4 else note
