@@ -156,7 +156,7 @@ class LocalPool(Source):
 
     async def served(self, request: Acquire) -> Grant:
         """Wait for its permits."""
-        adapter, timeout = self.adapter, limits.timeout(request.timeout)
+        adapter, timeout = self.adapter, request.timeout
         self.refuse_impossible(request.want, request.priority)
         label = self.label_of(request)
         if timeout == 0:
