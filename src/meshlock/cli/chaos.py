@@ -135,15 +135,17 @@ def picture(chaos: Chaos) -> RenderableType:
     able = cluster.served()
     table = output.table("node", "state", "clock", "starts", "holds", steady=True)
     for name, agent in cluster.agents.items():
-        if name not in cluster.up_since:
+        if name not in cluster.state.up:
             state = Text("down", style="red")
-        elif name in cluster.paused:
+        elif name in cluster.state.stopped:
             state = Text("paused", style="yellow")
         elif name in able:
             state = Text("well", style="green")
         else:
             state = Text("cut off", style="magenta")
-        held = sum(cluster.holding.get(slot.name, 0) for slot in cluster.slots if slot.node == name)
+        held = sum(
+            cluster.state.open.get(slot.name, 0) for slot in cluster.slots if slot.node == name
+        )
         clock = f"{(agent.rate - 1) * 100:+.2f} %"
         table.add_row(name, state, clock, str(agent.starts), Text("■" * held, style="cyan"))
     gone = monotonic() - chaos.began

@@ -19,8 +19,9 @@ from meshlock.live.chaos.client import ClientOrders
 from meshlock.live.chaos.majority import able
 from meshlock.live.chaos.plan import Plan
 from meshlock.live.chaos.processes import POOL, Agent, ClientSlot, Seat
-from meshlock.live.chaos.record import Follower, Writer, now
+from meshlock.live.chaos.record import Follower, RecordLine, SetUpLine, Writer, now
 from meshlock.live.chaos.resource import Resource
+from meshlock.live.chaos.stalls import StallState
 from meshlock.live.links.dialler import split
 from meshlock.live.links.relay import Relay
 
@@ -54,14 +55,34 @@ class Cluster:
             ClientSlot(node, place) for node in plan.nodes for place in range(plan.clients_per_node)
         ]
         self.relays: dict[Link, Relay] = {}  # of a link (a, b) to a, and of (b, a) to b
-        self.paused: set[str] = set()  # agents and clients
         self.cuts: dict[Link, int] = {}  # how often it is cut just now
-        self.up_since: dict[str, float] = {}
-        self.voteless: set[str] = set()  # they lost their disks, and have no vote yet
-        # what the record has told so far
-        self.holding: dict[str, int] = {}  # client: permits
         self.renewed_at: dict[str, float] = {}  # client: when its lease was, for the last time
-        self.asked = self.granted = 0
+        self.granted = 0
+        set_up = SetUpLine(
+            t=now(),
+            nodes=plan.nodes,
+            links=plan.links,
+            permits=plan.permits,
+            lease=plan.lease,
+            silence=plan.silence,
+            within=plan.within,
+            slots=plan.slots,
+        )
+        self.state = StallState(set_up)
+        self.write(set_up)
+
+    def write(self, line: RecordLine) -> None:
+        self.record.write(line)
+        self.state.take(line)
+
+    def look(self) -> None:
+        """Read on in the record what clients say."""
+        for line in self.follower.news():
+            if isinstance(line, lines.RequestLine):
+                self.state.take(line)
+                self.granted += isinstance(line, lines.GrantedLine)
+                if isinstance(line, lines.RenewedLine):
+                    self.renewed_at[line.c] = line.t
 
     # -- beginning and end -----------------------------------------------------------------
 
@@ -76,13 +97,13 @@ class Cluster:
         await asyncio.gather(*[self.start_agent(name) for name in self.plan.nodes])
         for slot in self.slots:
             self.start_client(slot)
-        self.record.write(lines.CutLine(t=now(), links=self.plan.links))
+        self.write(lines.CutLine(t=now(), links=self.plan.links))
         late = Random(f"{self.plan.seed}:links")
         for link in late.sample(self.plan.links, len(self.plan.links)):
             await asyncio.sleep(late.uniform(0.0, self.plan.lease / len(self.plan.links)))
             for relay in self.of_link(link):
                 relay.heal()
-            self.record.write(lines.Healed(t=now(), links=[link]))
+            self.write(lines.Healed(t=now(), links=[link]))
         if self.plan.auto:
             await self.grow()
 
@@ -115,35 +136,29 @@ class Cluster:
         for (one, _), relay in self.relays.items():
             if one == name:
                 relay.target = split(agent.address)
-        self.up_since[name] = now()
-        self.voteless |= {name} if wiped else set()
-        self.record.write(lines.Up(t=now(), node=name, rate=rate, wiped=wiped))
+        self.write(lines.Up(t=now(), node=name, rate=rate, wiped=wiped))
 
     def kill(self, seat: Seat) -> float:
         t = now()
         seat.at_work.kill()
         seat.child = None
-        self.paused.discard(seat.name)
         return t
 
     def pause(self, seat: Seat) -> float:
         t = now()
         seat.at_work.process.send_signal(signal.SIGSTOP)
-        self.paused.add(seat.name)
-        self.record.write(lines.Stopped(t=t, who=seat.name))
+        self.write(lines.Stopped(t=t, who=seat.name))
         return t
 
     def go_on(self, seat: Seat) -> None:
         """If it still stands there, paused."""
-        if seat.child is not None and seat.name in self.paused:
+        if seat.child is not None and seat.name in self.state.stopped:
             seat.child.process.send_signal(signal.SIGCONT)
-            self.paused.discard(seat.name)
-            self.record.write(lines.Continued(t=now(), who=seat.name))
+            self.write(lines.Continued(t=now(), who=seat.name))
 
     def kill_agent(self, name: str) -> float:
         t = self.kill(self.agents[name])
-        del self.up_since[name]
-        self.record.write(lines.Down(t=t, node=name))
+        self.write(lines.Down(t=t, node=name))
         return t
 
     async def dismiss_agent(self, name: str) -> float:
@@ -151,8 +166,7 @@ class Cluster:
         child = self.agents[name].at_work
         t = now()
         alone = name not in self.served()
-        del self.up_since[name]
-        self.record.write(lines.Down(t=t, node=name))
+        self.write(lines.Down(t=t, node=name))
         child.process.terminate()
         while child.running and now() < t + LONGEST_FAREWELL:
             await asyncio.sleep(0.01)
@@ -163,37 +177,27 @@ class Cluster:
         self.agents[name].child = None
         return t
 
-    def awake(self) -> list[str]:
-        return [node for node in self.plan.nodes if node in self.up_since.keys() - self.paused]
-
-    def silent(self) -> list[str]:
-        """Just started, or without their disks, so they may have no vote yet."""
-        since = now() - self.plan.silence
-        young = {name for name, began in self.up_since.items() if began > since}
-        return sorted(young | self.voteless)
-
     async def look_for_votes(self) -> None:
         """Which of those that lost their disks say that they are members with a vote?"""
-        for name in sorted(self.voteless.intersection(self.awake())):
+        for name in sorted(self.state.voteless.intersection(self.state.awake())):
             pool = await self.agents[name].status() or {}
             if name in pool.get("members", ()) and name not in pool["members_without_vote"]:
-                self.voteless.discard(name)
-                self.record.write(lines.VoteLine(t=now(), node=name))
+                self.write(lines.VoteLine(t=now(), node=name))
 
     def stands_without(self, names: Iterable[str], links: Iterable[Link] = ()) -> bool:
         """Would a majority be left if these were out of order too?"""
         gone, cut = set(names), set(links)
-        left = [name for name in self.awake() if name not in gone]
-        whole = [link for link in self.whole_links() if link not in cut]
-        return bool(able(self.plan.nodes, left, whole, self.silent()))
+        left = [name for name in self.state.awake() if name not in gone]
+        whole = [link for link in self.state.whole() if link not in cut]
+        return bool(able(self.plan.nodes, left, whole, self.state.without_vote(now())))
 
     def served(self, leaving: Iterable[str] = ()) -> set[str]:
         """The nodes that can reach a majority."""
-        return able(self.plan.nodes, [*self.awake(), *leaving], self.whole_links())
+        return able(self.plan.nodes, [*self.state.awake(), *leaving], self.state.whole())
 
     async def holders(self) -> list[str]:
         """Agents that say they have the token."""
-        awake = self.awake()
+        awake = self.state.awake()
         found = await asyncio.gather(*[self.agents[name].status() for name in awake])
         return [
             name
@@ -223,7 +227,7 @@ class Cluster:
 
     def kill_client(self, slot: ClientSlot) -> float:
         t = self.kill(slot)
-        self.record.write(lines.Died(t=t, c=slot.name))
+        self.write(lines.Died(t=t, c=slot.name))
         return t
 
     def say(self, slots: Iterable[ClientSlot], mood: bytes) -> None:
@@ -236,36 +240,15 @@ class Cluster:
     def in_mood(self, mood: bytes) -> list[ClientSlot]:
         return [slot for slot in self.slots if slot.mood == mood]
 
-    def look(self) -> None:
-        """Read on in the record: who holds what."""
-        for line in self.follower.news():
-            if isinstance(line, lines.AskedLine):
-                self.asked += 1
-            elif isinstance(line, lines.GrantedLine):
-                self.granted += 1
-                self.holding[line.c] = line.want
-            elif isinstance(line, lines.ReleasedSome):
-                self.holding[line.c] = line.left
-            elif isinstance(line, lines.RenewedLine):
-                self.renewed_at[line.c] = line.t
-            elif isinstance(line, lines.Released | lines.LostLine | lines.Expired | lines.Died):
-                self.holding.pop(line.c, None)
-
-    def neighbours(self, name: str) -> list[str]:
-        return [two if one == name else one for one, two in self.plan.links if name in (one, two)]
-
     def nodes_with_permits(self) -> set[str]:
         self.look()
-        return {slot.node for slot in self.slots if slot.name in self.holding}
+        return {slot.node for slot in self.slots if slot.name in self.state.open}
 
     # -- links -----------------------------------------------------------------------------
 
-    def whole_links(self) -> list[Link]:
-        return [link for link in self.plan.links if not self.cuts.get(link)]
-
     def cut(self, links: list[Link], silent: bool, one_way: bool = False) -> float:
         t = now()
-        fresh = [link for link in links if not self.cuts.get(link)]
+        fresh = [link for link in links if link not in self.state.cut]
         for link in links:
             self.cuts[link] = self.cuts.get(link, 0) + 1
             for relay in self.of_link(link):
@@ -275,7 +258,7 @@ class Cluster:
                     relay.cut()
                 if not silent:
                     relay.reset()
-        self.record.write(lines.CutLine(t=t, links=fresh, silent=silent))
+        self.write(lines.CutLine(t=t, links=fresh, silent=silent))
         return t
 
     def heal(self, links: list[Link]) -> None:
@@ -286,4 +269,4 @@ class Cluster:
                 for relay in self.of_link(link):
                     relay.heal()
                 whole.append(link)
-        self.record.write(lines.Healed(t=now(), links=whole))
+        self.write(lines.Healed(t=now(), links=whole))

@@ -49,7 +49,7 @@ async def keeper(chaos: Chaos, slots: list[ClientSlot], draw: float) -> ClientSl
     in_turn = [*ours[first:], *ours[:first]]
 
     def holds() -> list[ClientSlot]:
-        return [one for one in in_turn if one.name in cluster.holding]
+        return [one for one in in_turn if one.name in cluster.state.open]
 
     cluster.say(ours, KEEP)
     cluster.say(cluster.in_mood(AT_EASE), HURRY)
@@ -122,7 +122,7 @@ async def restart_under(chaos: Chaos, event: PlannedFault) -> None:
         chaos.skip(event)
         return
     holders = [one for one in await cluster.holders() if one != slot.node]
-    others = [one for one in cluster.awake() if one not in (slot.node, *holders)]
+    others = [one for one in cluster.state.awake() if one not in (slot.node, *holders)]
     paused = others[: len(chaos.plan.nodes) // 2] if event.draw < RESTARTED_ALONE else []
     for name in paused:
         cluster.pause(cluster.agents[name])
@@ -161,7 +161,7 @@ async def crowd(chaos: Chaos, event: PlannedFault) -> None:
     if slot is None:
         chaos.skip(event)
     else:
-        held = cluster.holding.get(slot.name, 0)
+        held = cluster.state.open.get(slot.name, 0)
         t = cluster.kill_client(slot)
         chaos.note("crowd", t, f"for {event.seconds:.1f} s, without {slot.name}", held)
         await asyncio.sleep(event.seconds)
@@ -197,12 +197,12 @@ async def lose_most_disks(chaos: Chaos, event: PlannedFault) -> None:
     before they are enough to make another. Then an operator resets it where it is known. The
     clients of those agents work on meanwhile."""
     cluster = chaos.cluster
-    left = [name for name in cluster.awake() if name not in event.nodes]
-    if chaos.changing or not left or not {*event.nodes} <= {*cluster.awake()}:
+    left = [name for name in cluster.state.awake() if name not in event.nodes]
+    if chaos.changing or not left or not {*event.nodes} <= {*cluster.state.awake()}:
         chaos.skip(event)
         return
     chaos.changing = True
-    cluster.record.write(lines.ChangingLine(t=now()))
+    cluster.write(lines.ChangingLine(t=now()))
     chaos.note("most disks lost", now(), " ".join(event.nodes))
     for name in event.nodes:
         cluster.kill_agent(name)
@@ -216,7 +216,7 @@ async def lose_most_disks(chaos: Chaos, event: PlannedFault) -> None:
         agent.forgiven.update(GIVES_WAY)
     await cluster.grow()
     chaos.changing = False
-    cluster.record.write(lines.SettledLine(t=now()))
+    cluster.write(lines.SettledLine(t=now()))
 
 
 async def knows_pool(chaos: Chaos, name: str) -> bool:

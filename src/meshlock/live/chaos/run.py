@@ -14,7 +14,7 @@ from meshlock.live.chaos.cluster import Cluster
 from meshlock.live.chaos.majority import across
 from meshlock.live.chaos.plan import CROWD, KILLS, Plan, PlannedFault
 from meshlock.live.chaos.processes import ClientSlot, last_line
-from meshlock.live.chaos.record import SetUpLine, now
+from meshlock.live.chaos.record import now
 
 WHERE_PERMITS_ARE = 0.7
 """Share of faults of agents and nodes that strike where a client holds permits just then."""
@@ -32,19 +32,7 @@ class Chaos:
         self.changing = False  # members
 
     async def run(self) -> None:
-        cluster, plan = self.cluster, self.plan
-        cluster.record.write(
-            SetUpLine(
-                t=now(),
-                nodes=plan.nodes,
-                links=plan.links,
-                permits=plan.permits,
-                lease=plan.lease,
-                silence=plan.silence,
-                within=plan.within,
-                slots=plan.slots,
-            )
-        )
+        cluster = self.cluster
         watching: list[asyncio.Task[None]] = []
         try:
             await cluster.start()
@@ -87,7 +75,7 @@ class Chaos:
         while True:
             await asyncio.sleep(0.1)
             cluster.look()
-            for name in list(cluster.up_since):
+            for name in list(cluster.state.up):
                 agent = cluster.agents[name]
                 if not agent.running:
                     self.fail(name, f"ended by itself: {agent.last_words()}")
@@ -105,11 +93,11 @@ class Chaos:
         cluster = self.cluster
         while True:
             await asyncio.sleep(1.0)
-            awake = cluster.awake()
+            awake = cluster.state.awake()
             said = await asyncio.gather(*[cluster.agents[name].ready() for name in awake])
             for name, ready in zip(awake, said, strict=True):
                 if ready is not None:
-                    cluster.record.write(lines.ReadyLine(t=now(), node=name, ready=ready))
+                    cluster.write(lines.ReadyLine(t=now(), node=name, ready=ready))
 
     async def watch_votes(self) -> None:
         while True:
@@ -125,7 +113,7 @@ class Chaos:
             self.report(f"{name} is back")
 
     def fail(self, name: str, why: str) -> None:
-        self.cluster.record.write(lines.FailedLine(t=now(), node=name, why=why))
+        self.cluster.write(lines.FailedLine(t=now(), node=name, why=why))
         self.report(f"{name} {why}")
 
     # -- faults ----------------------------------------------------------------------------
@@ -162,7 +150,11 @@ class Chaos:
     def may_miss(self, name: str) -> bool:
         """Is it awake, and can it be spared?"""
         spared = self.changing and self.plan.auto  # the pool may have one member
-        return name in self.cluster.awake() and self.cluster.stands_without([name]) and not spared
+        return (
+            name in self.cluster.state.awake()
+            and self.cluster.stands_without([name])
+            and not spared
+        )
 
     async def find_holder(self) -> list[str]:
         end = now() + self.plan.lease
@@ -177,7 +169,7 @@ class Chaos:
         cluster = self.cluster
         slots = self.slots_at(name) if event.fault == "kill-node" else []
         cluster.look()
-        held = sum(cluster.holding.get(slot.name, 0) for slot in slots)
+        held = sum(cluster.state.open.get(slot.name, 0) for slot in slots)
         if event.fault == "leave":
             t = await cluster.dismiss_agent(name)
         else:
@@ -214,7 +206,7 @@ class Chaos:
         return [
             slot
             for slot in self.cluster.slots
-            if slot.node == name and slot.running and slot.name not in self.cluster.paused
+            if slot.node == name and slot.running and slot.name not in self.cluster.state.stopped
         ]
 
     async def disturb_client(self, event: PlannedFault) -> None:
@@ -223,7 +215,7 @@ class Chaos:
         if slot is None:
             self.skip(event)
             return
-        held = cluster.holding[slot.name]
+        held = cluster.state.open[slot.name]
         if event.fault == "kill-client":
             t = cluster.kill_client(slot)
             self.note("client killed", t, f"{slot.name}, which had {held}", held)
@@ -241,12 +233,12 @@ class Chaos:
         end = now() + self.plan.lease
         while now() < end:
             cluster.look()
-            awake = cluster.awake()
+            awake = cluster.state.awake()
             found = [
                 slot
                 for slot in cluster.slots
-                if slot.running and slot.name in cluster.holding and slot.node in awake
-                if slot.name not in cluster.paused
+                if slot.running and slot.name in cluster.state.open and slot.node in awake
+                if slot.name not in cluster.state.stopped
             ]
             if found:
                 return found[int(draw * len(found))]
@@ -275,7 +267,7 @@ class Chaos:
 
     async def no_majority(self, event: PlannedFault) -> None:
         cluster = self.cluster
-        nodes = [name for name in event.nodes if name in cluster.awake()]
+        nodes = [name for name in event.nodes if name in cluster.state.awake()]
         links = across(self.plan.links, event.sides) if event.sides else []
         how = "cut apart" if links else "paused" if event.silent else "killed"
         self.note("quorum lost", now(), f"{how} for {event.seconds:.1f} s")
@@ -311,22 +303,22 @@ class Chaos:
 
     async def set_permits(self, permits: int) -> bool:
         cluster = self.cluster
-        cluster.record.write(lines.Resizing(t=now(), permits=permits))
-        for name in cluster.awake()[:1]:
+        cluster.write(lines.Resizing(t=now(), permits=permits))
+        for name in cluster.state.awake()[:1]:
             if await cluster.agents[name].change("permits", self.plan.lease, permits=permits):
-                cluster.record.write(lines.Resized(t=now(), permits=permits))
+                cluster.write(lines.Resized(t=now(), permits=permits))
                 return True
         return False
 
     async def change_members(self, event: PlannedFault) -> None:
         """Two other members each remove one, at the same moment; then each adds one again."""
         cluster, names = self.cluster, event.nodes
-        by = [name for name in cluster.awake() if name not in names][:2]
+        by = [name for name in cluster.state.awake() if name not in names][:2]
         if len(by) < 2 or self.changing:
             self.skip(event)
             return
         self.changing = True
-        cluster.record.write(lines.ChangingLine(t=now()))
+        cluster.write(lines.ChangingLine(t=now()))
         self.note("members changed", now(), f"{' '.join(by)} remove {' '.join(names)}")
         await asyncio.gather(
             *[
@@ -344,11 +336,11 @@ class Chaos:
         if self.plan.auto:
             return
         while self.changing and (self.phase == "chaos" or now() < end):
-            awake = cluster.awake()
+            awake = cluster.state.awake()
             missing = await self.missing(awake)
             if missing == []:
                 self.changing = False
-                cluster.record.write(lines.SettledLine(t=now()))
+                cluster.write(lines.SettledLine(t=now()))
                 return
             able = [name for name in awake if name not in (missing or ())]
             await asyncio.gather(
@@ -379,7 +371,7 @@ class Chaos:
         await episodes.crowd(
             self, PlannedFault(plan.seconds, "crowd", CROWD * plan.lease, draw=0.5)
         )
-        cluster.record.write(lines.Quiet(t=now()))
+        cluster.write(lines.Quiet(t=now()))
         await asyncio.sleep(plan.lease)
         for slot in cluster.slots:
             if slot.child is not None:
@@ -396,9 +388,7 @@ class Chaos:
             for said in agent.said():
                 if said.get("level") == "error" and said["event"] not in agent.forgiven:
                     self.fail(agent.name, f"failed: {said['event']}")
-        cluster.record.write(
-            lines.End(t=now(), accepted=cluster.resource.accepted(), took_all=took_all)
-        )
+        cluster.write(lines.End(t=now(), accepted=cluster.resource.accepted(), took_all=took_all))
         cluster.look()
 
     async def ended(self, slots: list[ClientSlot], seconds: float) -> None:
@@ -410,7 +400,7 @@ class Chaos:
 
     def note(self, kind: str, t: float, about: str, held: int = 0) -> None:
         self.faults[kind] = self.faults.get(kind, 0) + 1
-        self.cluster.record.write(lines.FaultLine(t=t, kind=kind, who=about, held=held))
+        self.cluster.write(lines.FaultLine(t=t, kind=kind, who=about, held=held))
         self.report(f"{kind}: {about}")
 
     def skip(self, event: PlannedFault) -> None:

@@ -98,12 +98,16 @@ class StallState:
 
     def look(self, time: float) -> None:
         """Where is a majority?"""
-        silence = self.set_up.silence
-        silent = {node for node, began in self.up.items() if began + silence > time}
-        self.part = able(self.set_up.nodes, self.awake(), self.whole(), silent | self.voteless)
+        without = self.without_vote(time)
+        self.part = able(self.set_up.nodes, self.awake(), self.whole(), without)
+
+    def without_vote(self, time: float) -> set[str]:
+        """Who has just started, or lost its disk."""
+        since = time - self.set_up.silence
+        return {node for node, began in self.up.items() if began > since} | self.voteless
 
     def awake(self) -> list[str]:
-        return [node for node in self.up if node not in self.stopped]
+        return [one for one in self.set_up.nodes if one in self.up and one not in self.stopped]
 
     def whole(self) -> list[Link]:
         return [link for link in self.set_up.links if link not in self.cut]
