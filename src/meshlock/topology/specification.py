@@ -8,10 +8,10 @@ of a file. Random networks are drawn again until one is connected, from the one 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from heapq import heappop, heappush
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import log, log1p, pi, sqrt
 from pathlib import Path
 from random import Random
@@ -60,22 +60,11 @@ def network(spec: str, nodes: int | None, seed: int) -> Topology:
         raise Refused(
             f"Topology '{spec}' does not say how many nodes it has: add {setting('nodes')}."
         )
-    if name == "complete":
-        return Complete(nodes)
-    if name == "tree":
-        return BinaryTree(nodes)
-    if name == "line":
-        return Graph(nodes, ((node, node + 1) for node in range(nodes - 1)))
-    if name == "ring":
-        return Graph(nodes, around(nodes))
-    if name == "star":
-        return Graph(nodes, ((0, node) for node in range(1, nodes)))
+    if name in REGULAR:
+        return REGULAR[name](nodes)
     stream = Random(f"{seed}:topology")
-    if name == "links":
-        return with_links(spec, value, nodes, stream)
-    if name == "random":
-        return by_chance(spec, value, nodes, stream)
-    return within_range(spec, value, nodes, stream)
+    draw = {"links": with_links, "random": by_chance, "geometric": within_range}[name]
+    return draw(spec, value, nodes, stream)
 
 
 def says_its_size(spec: str) -> bool:
@@ -104,12 +93,14 @@ def number(spec: str, value: str, form: str) -> float:
 # -- regular networks -----------------------------------------------------------------
 
 
-def around(nodes: int) -> Iterable[tuple[int, int]]:
-    """The links of a ring; two nodes have but one."""
-    if nodes > 2:
-        yield (nodes - 1, 0)
-    for node in range(nodes - 1):
-        yield (node, node + 1)
+REGULAR: dict[str, Callable[[int], Topology]] = {
+    "complete": Complete,
+    "tree": BinaryTree,
+    "line": lambda nodes: Graph(nodes, pairwise(range(nodes))),
+    "ring": lambda nodes: Graph(nodes, [*pairwise(range(nodes)), *[(nodes - 1, 0)][: nodes > 2]]),
+    "star": lambda nodes: Graph(nodes, [(0, node) for node in range(1, nodes)]),
+}
+"""A ring of two nodes has one link."""
 
 
 def grid(spec: str, value: str, nodes: int | None) -> Topology:

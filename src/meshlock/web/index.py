@@ -305,15 +305,9 @@ class Index:
 
     def bounds(self) -> list[float] | None:
         """The corners of the place where nodes move, if they do."""
-        paths = [path for path in self.paths.values() if len(path.times)]
-        if not paths:
-            return None
-        return [
-            min(min(path.xs) for path in paths),
-            min(min(path.ys) for path in paths),
-            max(max(path.xs) for path in paths),
-            max(max(path.ys) for path in paths),
-        ]
+        xs = [x for path in self.paths.values() for x in path.xs]
+        ys = [y for path in self.paths.values() for y in path.ys]
+        return [min(xs), min(ys), max(xs), max(ys)] if xs else None
 
     def overview(self, parts: int) -> dict[str, Any]:
         """Permits in use and clients waiting, at most, in each of these parts of the run."""
@@ -329,18 +323,14 @@ class Index:
 
     def find(self, after: int, back: bool, kind: str, node: int) -> int:
         """The next step, or the one before, of this kind and node; 0 where there is none."""
-        if kind == "enter":
-            place = bisect_right(self.enters, after)
-            steps = list(self.enters[place:])
-            if back:
-                steps = list(self.enters[: bisect_left(self.enters, after)])[::-1]
-            marks = range(node * KINDS, node * KINDS + KINDS) if node >= 0 else None
-            return next((s for s in steps if marks is None or self.marks[s] in marks), 0)
+        every = self.enters if kind == "enter" else range(1, self.steps + 1)
+        steps = every[bisect_right(every, after) :]
+        if back:
+            steps = every[: bisect_left(every, after)][::-1]
         code = self.codes.get(kind, -1)
-        behind = range(min(after, self.steps + 1) - 1, 0, -1)
-        for step in behind if back else range(after + 1, self.steps + 1):
+        for step in steps:
             place, found = divmod(self.marks[step], KINDS)
-            if (node < 0 or place == node) and (not kind or found == code):
+            if (node < 0 or place == node) and (kind in ("", "enter") or found == code):
                 return step
         return 0
 
