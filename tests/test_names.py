@@ -16,6 +16,7 @@ import pytest
 import meshlock
 
 ROOT = Path(meshlock.__file__).parent
+HOUSE = Path(__file__).parent.parent
 
 OF_PAPERS = {"Inquire", "Link", "Release", "Reply", "Request", "Signal", "Token", "Update", "Yield"}
 """Messages that several papers have, each with fields of its own."""
@@ -120,11 +121,6 @@ def test_functions_say_what_they_do() -> None:
 
 
 CLUMSY = re.compile(r"\bwhoever\b|\bso many\b|\bbefalls\b|\bfor of\b", re.IGNORECASE)
-ROOMS = (
-    *("cli", "sweep", "trace", "web", "topology", "properties", "simulate"),
-    *("live/chaos", "live/demo", "live/machine", "live/links", "algorithms/mutants"),
-)
-"""What these rooms say to readers of the source is in sentences that have a subject."""
 
 
 def remarks(path: Path) -> Iterator[str]:
@@ -138,15 +134,24 @@ def remarks(path: Path) -> Iterator[str]:
             yield " ".join(str(node.value.value).split())
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_remarks_name_who_does_what(room: str) -> None:
+PLACES = ("src", "tests", "campaigns", "benchmarks", "proofs", "examples", "docs")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_remarks_name_who_does_what(place: str) -> None:
+    """What is said to readers of the source is in sentences that have a subject."""
     found = [
-        f"{path.relative_to(ROOT)}: {remark}"
-        for path in sorted((ROOT / room).rglob("*.py"))
+        f"{path.relative_to(HOUSE)}: {remark}"
+        for path in sorted((HOUSE / place).rglob("*.py"))
         for remark in remarks(path)
         if CLUMSY.search(remark)
     ]
     assert not found
+
+
+def test_pages_name_who_does_what() -> None:
+    pages = [*HOUSE.glob("*.md"), *(HOUSE / "docs").rglob("*.md"), *ROOT.rglob("*.txt")]
+    assert not [page for page in pages if CLUMSY.search(page.read_text(encoding="utf-8"))]
 
 
 def test_a_homonym_is_found(tmp_path: Path) -> None:

@@ -184,8 +184,8 @@ class Observed:
         return None
 
     def waited(self, client: int, grants: int = 0) -> int:
-        """How many grants this waiting client has seen, as far as known here, if at least so many
-        were made in all: its age for :meth:`resume`. 0 where requests do not age."""
+        """How many grants this waiting client has seen, as far as known here, if ``grants`` were
+        made in all: its age for :meth:`resume`. 0 where requests do not age."""
         return 0
 
     def known_priority(self) -> int | None:
@@ -251,7 +251,7 @@ class Actor(Observed):
         raise NotImplementedError
 
     def release_some(self, client: int, permits: int) -> None:
-        """A client that was let in releases so many of its permits, and keeps some. Only where a
+        """A client that was let in releases some of its permits, and keeps others. Only where a
         request may be for several."""
         raise NotImplementedError
 
@@ -334,7 +334,7 @@ class OpenActor(Actor):
         raise NotImplementedError
 
     def unacknowledged(self, grants: int) -> None:
-        """Of the grants that this node lent, so many are not known to have arrived."""
+        """Of the grants that this node lent, this number is not known to have arrived."""
         raise NotImplementedError
 
 

@@ -46,7 +46,7 @@ def units(options: dict[str, str]) -> int:
 
 
 def level(left: float) -> int:
-    """How close a deadline is of which so many seconds are left."""
+    """How close a deadline is of which ``left`` seconds are left."""
     if left <= SHORTEST:
         return LEVELS
     return max(1, LEVELS - ceil(HALVING * log2(left / SHORTEST) - 1e-6))
@@ -61,7 +61,7 @@ def time_on_level(left: float) -> float:
 
 
 def urgency(priority: int, left: float | None, step: int) -> int:
-    """In grants, of which a step of priority is worth so many. ``left``: seconds until its
+    """In grants, of which a step of priority is worth ``step``. ``left``: seconds until its
     deadline, None without one."""
     if left is None or step == 1:  # nothing is less than such a step, and not nothing
         return priority * step

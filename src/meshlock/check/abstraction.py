@@ -38,7 +38,7 @@ all; what grows is the distance from there to the older ones.
 Where priorities change, a rank may pass over a stretch, and how long that is matters: then
 nothing is compared.
 
-What is left has no long stretches, and so many parts at most as there are nodes, requests
+What is left has no long stretches, and at most as many parts as there are nodes, requests
 and messages on their way. A count that is far behind (a node that has not heard for long, whose
 next request will be above all others) differs no more from one that is a little less behind.
 

@@ -308,7 +308,7 @@ def judged(names: list[str]) -> set[str]:
 
 
 def refuse_unjudged(what: SetUp, names: list[str], reduction: str) -> None:
-    """Whoever names a property wants to know of it: no verdict without having looked."""
+    """A property that is named must be judged: no verdict without having looked."""
     algorithm = what.algorithm
     if TIES in names:
         refuse_untied(what, reduction)

@@ -13,7 +13,7 @@ from meshlock.check.verdict import checking
 
 
 class Search:
-    """For the shortest way to see a mutant's mistake in its own set-up, among so many states;
+    """For the shortest way to see a mutant's mistake in its own set-up, among ``most`` states;
     call :meth:`run` until it says False."""
 
     def __init__(self, mutant: Mutant, most: int) -> None:
@@ -22,7 +22,7 @@ class Search:
         self.check = checking(what, judged(properties_of(mutant)), most)
 
     def run(self, batch: int) -> bool:
-        """Go on for so many states."""
+        """Go on for this number of states."""
         return self.found is None and self.check.run(batch)
 
     def progress(self) -> str:

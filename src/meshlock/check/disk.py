@@ -34,7 +34,7 @@ class Space:
         self.at_hand = at_hand
 
     def shared(self, count: int) -> Space:
-        """The same for each of so many processes."""
+        """The same for each of this number of processes."""
         return Space(self.folder, max(1, self.at_hand // count))
 
     def trouble(self, error: OSError) -> str:
@@ -140,7 +140,7 @@ class Store:
             numbers[state] = known
 
     def settle(self, most: int) -> None:
-        """Keep the first so many candidates that are new; the others are forgotten."""
+        """Keep the first ``most`` candidates that are new; the others are forgotten."""
         fresh, sources = array("q"), array("q")
         old, origins = self.old, self.origins
         for k, state in enumerate(self.candidates):

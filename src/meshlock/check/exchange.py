@@ -1,6 +1,6 @@
 """What the processes of one search say to each other.
 
-Whoever has something to say writes it itself, as far as the other side has room, and the rest when
+A process writes what it has to say itself, as far as the other side has room, and the rest when
 there is more. The queues of :mod:`multiprocessing` leave that to a thread, which gets its turn only
 when the search waits for something: the last word about a level then lay there until the next level
 was searched, and two processes worked by turns instead of together.
@@ -20,7 +20,7 @@ AT_ONCE = 1 << 20
 
 
 def between(count: int) -> list[dict[int, socket.socket]]:
-    """For each of so many processes, a socket to each of the others."""
+    """For each of ``count`` processes, a socket to each of the others."""
     ends: list[dict[int, socket.socket]] = [{} for _ in range(count)]
     for one in range(count):
         for other in range(one):
@@ -77,7 +77,7 @@ class Exchange:
             self.poll.modify(one, select.POLLIN)
 
     def lose(self, other: int) -> None:
-        """It has ended; whoever started us all will see that."""
+        """It has ended; the process that started us all will see that."""
         self.unsent[other].clear()
         self.poll.unregister(self.sockets.pop(other))
 

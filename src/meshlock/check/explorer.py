@@ -77,7 +77,7 @@ class Explorer:
         """Nobody has more questions."""
 
     def run(self, batch: int) -> bool:
-        """Expand at most so many states; False when there is no more to do."""
+        """Expand at most ``batch`` states; False when there is no more to do."""
         model = self.model
         stop = self.expanded + batch
         while self.expanded < stop:

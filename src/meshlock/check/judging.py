@@ -132,7 +132,7 @@ class Judge:
         return [fault for fault in wrong if fault.name in self.judged] if wrong else wrong
 
     def size_after(self, world: World) -> None:
-        """With how many permits does whoever has the token go on?"""
+        """With how many permits does the token's holder go on?"""
         for i, number in enumerate(world.places):
             place = self.layers.places[i][number]
             if place.held is not None and place.permits != world.rest.size:

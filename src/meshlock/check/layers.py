@@ -105,7 +105,7 @@ class Outcome:
     ) -> None:
         self.place = place
         self.sends = sends
-        self.behind = behind  # so many of these are sent before it writes to disk
+        self.behind = behind  # this number of these is sent before it writes to disk
         self.granted = granted  # by this node, to clients of whichever
         self.failure = failure
         self.permits = permits  # k of the epoch, where a client enters
@@ -307,7 +307,7 @@ class Layers(Effects):
             return Outcome(number, [], [], sentences.failed(i, self.failure))
         lent = self.mail.carried[subject].inner if kind == kinds.DELIVER else None
         if lent is not None and lent.lent is not None:
-            had.add(lent.lent.fence)  # whoever made it was judged for it
+            had.add(lent.lent.fence)  # its maker was judged for it
         granted = self.granted + [fence for fence in node.member.grants if fence not in had]
         granted.sort()
         after = self.number(i, (True, node.freeze(), self.disk, node.member.boot))

@@ -23,7 +23,7 @@ CANDIDATE: Final = -1
 SENT: Final = -2
 """In place of a number. A state of somebody else has this, less the level in which it was sent."""
 FEW: Final = 1 << 16
-"""So many candidates are not worth a look at the disk, unless a level is over."""
+"""Fewer candidates are not worth a look at the disk, unless a level is over."""
 
 
 class Outgrowing(Explorer):

@@ -1,6 +1,6 @@
 """Mutants as riddles: an algorithm is broken, and a schedule that shows it is to be found.
 
-A riddle is a mutant's own small set-up as a scenario without actions. Whoever plays writes these;
+A riddle is a mutant's own small set-up as a scenario without actions. The player writes these;
 the driven run judges them as it judges every run, and the checker says what the shortest schedule
 is. Steps are runs of handlers, counted in the same way for both.
 """

@@ -13,11 +13,11 @@ ForNode = tuple[int, int]
 
 
 class CheckedRequest:
-    """One request: so many permits for a client of this node, with this priority in the units of
+    """One request: ``want`` permits for a client of this node, with this priority in the units of
     the set-up.
 
-    A client that ``stays`` never leaves once it is in: whoever needs no more than the rest of
-    the permits must be served all the same.
+    A client that ``stays`` never leaves once it is in: a request for no more than the
+    rest of the permits must be served all the same.
     """
 
     def __init__(self, node: int, want: int, priority: int, stays: bool = False) -> None:

@@ -358,7 +358,7 @@ def search(
     parent: int,
 ) -> None:
     """What a process does from its beginning to its end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us is told, and ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started us is told, and ends us
     before = process_time()
     worker = Worker(*given, graph) if space is None else OutgrowingWorker(*given, space)
     Searching(worker, sizes, Exchange(given[1], ends), pipe, parent).go(before)

@@ -1,7 +1,7 @@
 """What becomes of a request after it was made: another priority, or a part released.
 
-A *standing* is a client with a priority while it waits, or with so many permits while it is
-inside. Each has a number. That of a request as it is made is the number of its client; whoever
+A *standing* is a client with a priority while it waits, or with permits while it is
+inside. Each has a number. That of a request as it is made is the number of its client; one that
 enters is inside with that number, whatever its priority was. Where requests do not change, there
 are no other standings.
 """

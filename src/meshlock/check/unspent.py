@@ -1,4 +1,4 @@
-"""What can never be used is refused: whoever allows a thing wants to know that it was tried.
+"""What can never be used is refused: what a user allows is to be tried.
 
 Else a search would say that every state was seen, and the states that matter would not be among
 them.
@@ -34,7 +34,7 @@ def refuse_unspendable(setup: SetUp) -> None:
     most = max([len(setup.requests_of(node)) for node in range(setup.network.size)])
     if setup.clients > most:
         raise Refused(
-            f"{setting('clients')} {setup.clients}: no node makes so many requests. Use "
+            f"{setting('clients')} {setup.clients}: no node makes as many requests. Use "
             f"{setting('clients')} {most}, or add requests."
         )
     if setup.failures != "drain" and not setup.changes and setup.flips == 0:
@@ -145,7 +145,7 @@ def can(setup: SetUp, handler: str) -> bool:
 
 
 def refuse_vacuous(setup: SetUp, names: list[str]) -> None:
-    """Whoever names a property wants to know of it: no verdict without having looked."""
+    """A property that is named must be judged: no verdict without having looked."""
     for name in names:
         reason = unjudged(setup, setup.algorithm, name)
         if reason:

@@ -36,7 +36,7 @@ class Verdict:
         self.explorer: Explorer
 
     def run(self, batch: int) -> bool:
-        """Go on for so many states; False when the verdict is there."""
+        """Go on for this number of states; False when the verdict is there."""
         raise NotImplementedError
 
     def begin(self, model: Model, workers: int, graph: bool = False) -> Explorer:

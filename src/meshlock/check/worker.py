@@ -213,7 +213,7 @@ class Worker:
         return len(self.states) >= self.most
 
     def work(self, batch: int) -> bool:
-        """Expand so many states of this level, unless it is full before that; False when there is
+        """Expand ``batch`` states of this level, unless it is full before that; False when there is
         none left."""
         stop = min(self.level_end, self.expanded + batch)
         model = self.model

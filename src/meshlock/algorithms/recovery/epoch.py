@@ -50,7 +50,7 @@ from meshlock.algorithms.subclassing import mypyc_attr
 
 MOST_EARLY = 1000
 AT_ONCE = 500
-"""So many of those who wait ask anew in one step when an epoch begins."""
+"""The most requests that are made anew in one step when an epoch begins."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -165,7 +165,7 @@ class EpochState:
             return
         self.keeper.returning[fence] = left
         if not self.active():
-            return  # whoever promised has reported it: the next ledger tells us what to do
+            return  # a node that promised has reported it: the next ledger tells us what to do
         if same(fence.epoch, adopted):
             self.leave_inside(grant.client, fence, permits, left)
         else:

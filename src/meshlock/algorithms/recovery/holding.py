@@ -90,7 +90,7 @@ class HeldToken:
         return 0
 
     def first_slots(self, want: int, config: Config) -> tuple[int, ...]:
-        """Of those that there are and that are not out. There are so many: of k at most as many
+        """Of those that there are and that are not out. There are enough: of k at most as many
         are out as permits are."""
         out = {slot for entry in self.ledger for slot in entry.slots}
         there = config.slots if len(config.slots) > 0 else range(config.permits)
@@ -106,7 +106,7 @@ def without(entry: Entry, part: Part) -> Entry | None:
     numbers = tuple([out[place] for place in kept])
     slots = tuple([entry.slots[place] for place in kept]) if len(entry.slots) > 0 else ()
     if numbers[-1] < len(kept):
-        numbers = ()  # the first so many
+        numbers = ()  # the first ones
     return entry._replace(permits=len(kept), slots=slots, numbers=numbers)
 
 

@@ -48,7 +48,7 @@ def refuse_without_token(algorithm: Algorithm) -> None:
 
 def tree(near: Callable[[int], Iterable[int]], participants: tuple[int, ...]) -> tuple[int, ...]:
     """Shortest ways to the first participant: the next participant on the way of each, as a place
-    among them; NIL for the first, and the first for whoever has no way."""
+    among them; NIL for the first, and the first for a node without any way."""
     places = {node: place for place, node in enumerate(participants)}
     fathers = [0] * len(participants)
     fathers[0] = NIL

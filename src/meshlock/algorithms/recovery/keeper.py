@@ -297,7 +297,7 @@ class TokenKeeper:
             self.struck[owner] = (*self.struck.get(owner, ()), (fence, left))
 
     def is_struck(self, fence: Fence, left: int) -> None:
-        """The ledger says that so many are out."""
+        """The ledger says that this number is out."""
         if self.returning.get(fence, NIL) >= left:
             del self.returning[fence]
 
@@ -309,7 +309,7 @@ class TokenKeeper:
                 self.strike(part)
 
     def take_pending(self, permits: int) -> Parts:
-        """Rule 9: pending parts of so many permits; which of them does not matter."""
+        """Rule 9: pending parts of this number of permits; which of them does not matter."""
         if permits == 0:
             return ()
         pending = self.pending

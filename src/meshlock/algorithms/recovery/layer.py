@@ -7,7 +7,7 @@ cut off and not know it.
 
 **Idea.** One mechanism for all of these: a new *epoch*. Permits are only good under a
 *lease*, which a quorum of the members renews, and a member that has promised a higher
-epoch renews no lower one. Whoever sees no progress proposes an epoch; members promise it
+epoch renews no lower one. A node that sees no progress proposes an epoch; members promise it
 and report, in one step, what they hold, and surrender the token if they have it. From a
 quorum of reports the proposer writes the *ledger* of the new epoch: which grants are
 kept. Everything else lapses: it counts as in use for one more lease, and is free then. The

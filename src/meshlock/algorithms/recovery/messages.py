@@ -181,7 +181,7 @@ class Hello(Message):
 class AskLedger(Message):
     """With what did the epoch begin, and what is out now? That boot of ``node`` wants to know.
     ``hop``: of the pointer to the holder that it followed; only a later one is followed next. With
-    GRANTS a node that takes part is answered by whoever it asks, with MINTING by the holder too."""
+    GRANTS a participant is answered by the node it asks, with MINTING by the holder too."""
 
     wire: ClassVar = ("node", "count", "hop")
     kind: ClassVar[str] = "ASK"
@@ -195,8 +195,8 @@ class AskLedger(Message):
 
 class Copy(Message):
     """The first ledger, for anybody; or from the token's holder, with the ledger of now, at that
-    hop, after so many grants, for that boot of the receiver only. ``number``: of the latest request
-    of the receiver that is known there. It renews nothing."""
+    hop, after these ``grants``, for that boot of the receiver only. ``number``: of the latest
+    request of the receiver that is known there. It renews nothing."""
 
     wire: ClassVar = (FirstLedger, "ledger or none", "hop", "count", "count", "count")
 
@@ -292,7 +292,7 @@ class Forgotten(Message):
 
 
 class Return(Message):
-    """Of the grant with this fence so many permits are ``left``, none if it is over; ``node``
+    """Of the grant with this fence these permits are ``left``, none if it is over; ``node``
     wants to know when the others are struck out. ``hop`` as of ASK."""
 
     wire: ClassVar = (Epoch, Fence, "share", "node", "hop")
@@ -309,7 +309,7 @@ class Return(Message):
 
 
 class Returned(Message):
-    """They are struck out of the ledger, but for so many permits of each."""
+    """They are struck out of the ledger, but for this number of permits of each."""
 
     wire: ClassVar = (Epoch, "returns")
 

@@ -38,7 +38,7 @@ def new_fence(epoch: Epoch, number: int) -> Fence:
 
 
 class Config(NamedTuple):
-    """What an epoch goes by. ``slots``: which permits there are, if not the first so many.
+    """What an epoch goes by. ``slots``: which permits there are, if not the first ones.
     ``names``: what they are called, by slot, also those that there were before: a name keeps its
     slot for ever, so that grants which share no slot share no name. Empty: as the pool was made."""
 
@@ -73,7 +73,7 @@ class Life(NamedTuple):
 
 class Change(NamedTuple):
     """What an epoch does differently from the one before, one thing at a time: a node becomes a
-    member, or a member none, or there are so many permits, or permits of these names."""
+    member, or a member none, or there is another number of permits, or permits of these names."""
 
     add: int = NOBODY
     remove: int = NOBODY
@@ -109,7 +109,7 @@ def renamed(config: Config, names: tuple[str, ...], first: tuple[str, ...]) -> C
 class Entry(NamedTuple):
     """Of a ledger: permits that are out. ``lapsing``: nobody renews them any more. ``slots``:
     which ones, where that matters; as many as permits, or none. ``label``: the client's own.
-    ``numbers``: which of the permits that were granted are out, if not the first so many."""
+    ``numbers``: which of the permits that were granted are out, if not the first ones."""
 
     node: int
     fence: Fence
@@ -167,7 +167,7 @@ class FirstLedger(NamedTuple):
     kept: tuple[Entry, ...]
     stand_ins: int  # how many clients of the founder stand for entries, kept or lapsing
     before: Epoch  # whose token was surrendered ...
-    grants: int  # ... after so many grants, for the age of those who wait
+    grants: int  # ... after this number of grants, for the age of those who wait
     paused: bool  # more is out than there are permits: nobody is let in before the next epoch
 
 

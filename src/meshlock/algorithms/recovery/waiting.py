@@ -32,7 +32,7 @@ class WaitingClients:
         self.arrivals = 0
         self.unasked = ClientQueue(units)
         self.outgoing: Actor | None = None  # the node inside before, which knows their ages ...
-        self.outgoing_grants = 0  # ... if so many grants were made
+        self.outgoing_grants = 0  # ... if this number of grants was made
 
     def add(self, client: int, want: int, priority: int, age: int) -> None:
         self.arrivals += 1

@@ -243,7 +243,7 @@ class LoopWires:
 class Client:
     """A client of the agent, in one event loop; any number of tasks may use it.
 
-    If the agent is restarted, what was held is lost, and whoever waits asks again.
+    If the agent is restarted, what was held is lost, and requests that wait are made again.
     """
 
     def __init__(self, place: str) -> None:

@@ -109,7 +109,7 @@ WIRES = BlockingWires()
 class BlockingClient:
     """A client of the agent; any number of threads may use it.
 
-    If the agent is restarted, what was held is lost, and whoever waits asks again.
+    If the agent is restarted, what was held is lost, and requests that wait are made again.
     """
 
     def __init__(self, socket: str | None = None) -> None:

@@ -137,6 +137,6 @@ def warn_if_others_read(path: str | Path) -> None:
     try:
         mode = Path(path).stat().st_mode & 0o777
     except OSError:
-        return  # whoever reads it says why
+        return  # the reader of the file says why
     if sys.platform != "win32" and mode & 0o007:
         log_event(WARNING, "secret readable by others", file=str(path), mode=f"{mode:o}")

@@ -2,8 +2,8 @@
 
 Every node announces its name and address. In a large network nobody needs a link to
 everybody, so each node dials those that come 1, 2, 4 and 8 places after it in the circle of
-all names it has received: that keeps the network connected and the ways short. Whoever is
-found must still prove itself by secret or certificate.
+all names it has received: that keeps the network connected and the ways short. A node
+that is found must still prove itself by secret or certificate.
 """
 
 from __future__ import annotations

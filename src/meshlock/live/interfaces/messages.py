@@ -25,7 +25,7 @@ class Asked(msgspec.Struct, forbid_unknown_fields=True):
 
 class Acquire(Asked):
     """Permits of a pool. They go back when ``ttl`` seconds have passed without a renewal; or, if a
-    ``session`` is named, when that ends. The ``deadline`` is in so many seconds from now. While it
+    ``session`` is named, when that ends. The ``deadline`` is in seconds from now. While it
     waits, the request is known by the name that is given as ``request``."""
 
     want: Want = 1
@@ -39,7 +39,7 @@ class Acquire(Asked):
 
 
 class ChangePriority(Asked):
-    """Of a request that waits: another priority, another deadline in so many seconds from now, or
+    """Of a request that waits: another priority, another deadline, in seconds from now, or
     both."""
 
     priority: Priority | None = None
@@ -61,14 +61,14 @@ class ChangeMembers(Asked):
 
 
 class ChangePermits(Asked):
-    """So many from now on."""
+    """The number of permits from now on."""
 
     permits: limits.Permits | list[str]
     timeout: Timeout | None = 30.0
 
 
 class Join(Asked):
-    """A pool that has so many permits, or is made with them."""
+    """A pool that has this number of permits, or is made with them."""
 
     permits: limits.Permits | list[str]
 
@@ -78,7 +78,7 @@ class Joined(msgspec.Struct):
 
 
 class Create(Asked):
-    """A pool of so many permits; None: as the agent was told to make it."""
+    """A pool of this number of permits; None: as the agent was told to make it."""
 
     permits: limits.Permits | list[str] | None = None
 

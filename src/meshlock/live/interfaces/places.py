@@ -1,6 +1,6 @@
 """Who may be connected: no program keeps the others out, however many connections it opens.
 
-As long as there are places, everybody gets one. When there are none, whoever has the most makes
+As long as there are places, everybody gets one. When there are none, the user with the most makes
 room: the user with the most connections, of its processes the one with the most, of these the
 newest connection that holds no permits. That may be the newcomer itself. At a port, where users and
 processes are not known, an address counts as a user.
@@ -108,7 +108,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.counts: dict[Hashable, int] = {}
-        self.having: dict[int, dict[Hashable, None]] = {}  # who has so many
+        self.having: dict[int, dict[Hashable, None]] = {}  # who has this number
         self.most = 0
 
     def change(self, who: Hashable, by: int) -> None:
@@ -133,7 +133,7 @@ class Tally:
 
 
 class Places(Generic[Kind]):
-    """``waits``: whoever came first stays. Else it is the first who leaves, for it has had its
+    """``waits``: the first to come stays. Else it is the first who leaves, for it has had its
     time."""
 
     def __init__(self, most: int, waits: bool = True) -> None:
@@ -198,7 +198,7 @@ class Turns(Generic[Kind]):
         processes.setdefault(guest.owner.process, deque()).append(guest)
 
     def next(self) -> Kind:
-        """Whoever had a turn goes to the end of the line."""
+        """The one that had a turn goes to the end of the line."""
         user, processes = next(iter(self.users.items()))
         process, guests = next(iter(processes.items()))
         del self.users[user], processes[process]

@@ -68,7 +68,7 @@ class Registry:
 
     def expected(self) -> Expected:
         """The nodes that this one names; if it names nobody, and others can call it from elsewhere,
-        whoever calls."""
+        each node that calls."""
         mesh = self.node.mesh
         at = {
             address: mesh.dialler.at.get(address) or self.listening_at(address)
@@ -219,7 +219,7 @@ class Registry:
         return self.made(pool).adapter
 
     def makes_room(self, sender: str) -> bool:
-        """Forget a pool of which only its name is known, of whoever spoke of more than others."""
+        """Forget a pool of which only the name is known, of the node that named most."""
         tellers = Counter(self.told_of.values())
         most = max(tellers, key=tellers.__getitem__)
         if most == sender:

@@ -50,7 +50,7 @@ BACKLOG = 4096
 """Connections that the kernel keeps until we accept them."""
 
 AT_ONCE = 16
-"""So many connections are accepted in one turn of the loop, and so many requests answered."""
+"""The connections accepted, and the requests answered, in one turn of the loop."""
 
 PAUSE = 0.1
 """Seconds without accepting when there are no files left."""
@@ -165,7 +165,7 @@ class Connection(asyncio.BufferedProtocol):
         self.writable.clear()
 
     def resume_writing(self) -> None:
-        """Whoever does not read its answers gets no more of them."""
+        """A client that does not read its answers gets no more of them."""
         self.writable.set()
         if self.task is None and not self.queued:
             self.read_on()
@@ -505,7 +505,7 @@ async def serve_listener(site: Site, listener: socket.socket) -> Server:
 
 
 async def serve_unix(site: Site, place: str) -> Server:
-    """Whoever may write to the socket may ask: its owner and its group."""
+    """Those who may write to the socket may ask: its owner and its group."""
     listener = bound(socket.socket(socket.AF_UNIX), place)
     os.chmod(place, 0o660)  # noqa: PTH101
     server = Server(site, None, at_socket=True)

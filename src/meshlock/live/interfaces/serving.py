@@ -1,7 +1,7 @@
 """Where the agent is asked, and by whom: at its Unix socket and, with ``--http``, at a port.
 
-Whoever may write to the socket may use it; a port may need a bearer token; without one, only this
-machine may ask.
+A user who may write to the socket may use it. A port may need a bearer token; without one, only
+this machine may ask.
 
 A browser on this machine must not become the tool of a page from elsewhere. Such a page could
 have its own name resolved to this address (then the Host header is not one of ours), or send
@@ -136,7 +136,7 @@ def make_private(folder: Path) -> None:
 
 @contextlib.asynccontextmanager
 async def serving_socket(interface: Interface, place: str) -> AsyncIterator[None]:
-    """Answer at this socket; whoever may write to it may use the agent."""
+    """Answer at this socket; a user who may write to it may use the agent."""
     path = Path(place)
     if path.parent == Path(f"/tmp/meshlock-{os.geteuid()}"):  # the default, of no other use
         make_private(path.parent)

@@ -14,7 +14,7 @@ LOOKS = 6
 """So often per lease a session is notified, if anything changed."""
 
 MOST_EVENTS = 10_000
-"""That a session keeps for whoever does not ask for them."""
+"""That a session keeps until its client asks for them."""
 
 
 class Session:
@@ -56,7 +56,7 @@ class Session:
         return min(leases, default=None)
 
     def note_lease(self, name: str, until: float, lease: float) -> None:
-        """Whoever asked has this from the answer; the next look must come in time."""
+        """The client has this from the answer; the next look must come in time."""
         if self.leases is not None:
             self.leases[name] = until
             if lease * 2 < self.rests * LOOKS:

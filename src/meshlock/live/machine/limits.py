@@ -142,7 +142,7 @@ FREE = Range(
     "free permits of a token",
     -100_000,
     100_000,
-    "permits that are free; below 0 so many too many are in use",
+    "permits that are free; below 0 if more are in use than there are",
 )
 NODE = Range("node", -1, 2**63 - 1, "a node: 63 bits of its name's hash, or none")
 GENERATION = Range("generation", 0, 2**30, "how often a link has come up")

@@ -190,7 +190,7 @@ class Adapter:
         return waiter.grant
 
     def submit(self, waiter: Waiter) -> None:
-        """What cannot be carried out fails alone: only whoever asked for it is told."""
+        """What cannot be carried out fails alone: only its own client is told."""
         core = self.ready_node()
         number, want = waiter.number, waiter.want
         waiter.urgency = self.urgency(waiter)

@@ -66,8 +66,8 @@ class Ballot(msgspec.Struct, array_like=True, frozen=True):
 
 class Expected(NamedTuple):
     """Whom a node expects: how many of these and itself are a majority, by name as far as that is
-    known, who of them is linked, and where the others should be. Who names nobody expects whoever
-    ``calls_at`` its address."""
+    known, who of them is linked, and where the others should be. A node that names none expects
+    each that ``calls_at`` its address."""
 
     needs: int
     names: frozenset[str] = frozenset()
@@ -163,7 +163,7 @@ class Election:
         return min(found, default=0)
 
     def vote(self, identity: int, founder: str) -> None:
-        """Whoever was a candidate itself has withdrawn by now."""
+        """A node that was a candidate itself has withdrawn by now."""
         if self.choice and self.choice != identity:
             self.withdraw(self.choice)
         self.add(identity, founder)

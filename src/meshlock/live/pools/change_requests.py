@@ -43,7 +43,7 @@ MAY_STILL = " It may still change: look at its status."
 
 
 class ChangeRequest(msgspec.Struct, array_like=True, frozen=True):
-    """A node to add, or to remove, or so many permits, or permits of these names."""
+    """A node to add, or to remove, or a number of permits, or permits of these names."""
 
     question: Count = 0
     epoch: EpochCount = 0

@@ -40,7 +40,7 @@ class Grant:
     """Permits that are yours until you release them, or until they are ``lost``.
 
     ``fence`` is larger than the fence of every grant of this pool before; hand it to the
-    resource, so that it can turn away whoever comes late with an older one. It is None where
+    resource, so that it can refuse a late client with an older one. It is None where
     the pool's algorithm has a token that does not count its grants. ``permits`` is how many the
     pool had in all when this was granted, where that may change; else 0. ``slots`` are the names of
     its permits, where they have names: no other grant has them meanwhile. ``met``: was it granted
@@ -87,7 +87,7 @@ class Grant:
     @property
     def lost(self) -> bool:
         """True once the permits are yours no more although you have not released them. By the
-        clock, too: whoever was stopped for longer than its lease need not be told first."""
+        clock, too: a program that was stopped for longer than its lease need not be told first."""
         return self._lost or (not self.ended and self._is_over())
 
     def _is_over(self) -> bool:
@@ -199,8 +199,8 @@ class BlockingGrant:
         return time_left(self.until)
 
     def wait_lost(self, timeout: float | None = None) -> bool:
-        """Wait until the permits are lost: True; or until they are released, or so many seconds
-        have passed: False."""
+        """Wait until the permits are lost: True; or until they are released, or ``timeout``
+        seconds have passed: False."""
         raise NotImplementedError
 
     def release(self, permits: int | None = None) -> None:
@@ -218,7 +218,7 @@ class BlockingGrant:
 
 
 def moment(deadline: float | None) -> float | None:
-    """When that is, in so many seconds from now, by :func:`.clock.seconds`."""
+    """When that is, in this number of seconds from now, by :func:`.clock.seconds`."""
     if deadline is None:
         return None
     if type(deadline) not in (int, float) or not 0 <= deadline <= LATEST:
@@ -296,7 +296,7 @@ class Acquire:
         return None if self.due is None else self.due - clock.seconds()
 
     async def change(self, *, priority: int | None = None, deadline: float | None = None) -> bool:
-        """Set another priority, another deadline in so many seconds from now, or both.
+        """Set another priority, another deadline, in seconds from now, or both.
 
         True: it was done. False: it is too late, the request does not wait any more. If the
         algorithm of the pool cannot change a request that waits, that is refused in a sentence.
@@ -383,12 +383,12 @@ class Pool:
         label: str | None = None,
     ) -> Acquire:
         """Ask for ``want`` of the permits. A larger ``priority`` goes first; of one priority, the
-        earliest ``deadline``, in so many seconds from now, and who has none goes last.
+        earliest ``deadline``, in seconds from now; a request without one goes last.
 
         ``async with pool.acquire(2) as grant:`` gives them back at the end of the block;
         ``grant = await pool.acquire(2)`` leaves that to you. After ``timeout`` seconds
         without permits it raises :class:`~meshlock.NotInTime`, a TimeoutError that says why; with
-        0 it asks whoever has the token, and says yes or no at once. A request that times out or
+        0 it asks the holder of the token, and says yes or no at once. A request that times out or
         is cancelled leaves nothing behind. By its ``label`` it is known in the whole mesh.
 
         >>> import asyncio, meshlock
@@ -443,12 +443,12 @@ class Pool:
     async def set_permits(
         self, permits: int | list[str] | tuple[str, ...], *, timeout: float | None = None
     ) -> int:
-        """Have so many permits from now on, or those of these names; the result is how many there
-        are then.
+        """Have this number of permits from now on, or those of these names; the result is how many
+        there are then.
 
         Grants go on. If more are held than there are to be, nobody gets any before enough came
-        back. A name that is taken away stays with whoever holds it until it comes back, and is
-        granted to nobody else. Of a pool with names a number keeps the first so many, or brings
+        back. A name that is taken away stays with its holder until it comes back, and is
+        granted to nobody else. Of a pool with names a number keeps the first ones, or brings
         names back that there were before. A node that is no member asks one.
         """
         done = await self._source.perform("permits", permits=permits, timeout=timeout)

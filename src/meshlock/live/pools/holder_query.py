@@ -1,7 +1,7 @@
-"""Where the token is and what is free there, asked of whoever has it.
+"""Where the token is and what is free there, asked of its holder.
 
-A node answers for itself: the token is here, or was last heard of there; whoever asks follows. The
-question is routed, best effort, and asked again until somebody answers.
+A node answers for itself: the token is here, or was last heard of there; the question follows. It
+is routed, best effort, and asked again until a node answers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LOOK, SEEN = "look", "seen"
 
-WITHIN = 1.0  # seconds after which whoever asked is told that the holder did not answer
+WITHIN = 1.0  # seconds after which the client is told that the holder did not answer
 PATIENCE = 0.1  # seconds until a question is asked again
 MOST_ASKED = 10_000
 
@@ -39,7 +39,7 @@ class Seen(msgspec.Struct, array_like=True, frozen=True):
     top: Urgency | None
 
     def refuses(self, want: int, urgency: int) -> str:
-        """Why so many permits cannot be had at once; the empty text if they can."""
+        """Why this number of permits cannot be had at once; the empty text if it can."""
         if self.free < want:
             return f"{self.free} free, {want} wanted"
         if self.top is not None and self.top >= urgency:

@@ -122,7 +122,7 @@ class Peers:
         for sender, frame in self.taken():
             try:
                 self.adapter.receive(sender, frame)
-            except BadFrame as error:  # of whoever sent it, not of whoever told us
+            except BadFrame as error:  # of its sender, not of the node that told us
                 self.mesh.accuse(sender, error)
 
     def answered(self) -> bool:

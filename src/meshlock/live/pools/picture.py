@@ -14,7 +14,7 @@ from meshlock.live.pools.views import View, place, shown_place
 
 
 def picture(views: Mapping[str, View]) -> Picture:
-    """As plain values; whoever asks adds ``why``."""
+    """As plain values; the caller adds ``why``."""
     known = {name: view for name, view in views.items() if view.known}
     permits = max((view.permits for view in known.values()), default=0)
     token = min((name for name, view in known.items() if view.token_here), default=None)
@@ -65,8 +65,8 @@ def picture(views: Mapping[str, View]) -> Picture:
 
 
 def labelled(one: GrantView, view: View | None) -> GrantView:
-    """Who has a grant that was made by another node its own node says, at first to nobody else than
-    whoever asks."""
+    """Who has a grant that was made by another node its own node says, at first only to
+    the node that asks."""
     if one["client"] == 0 and one["label"] == "" and view is not None:
         for own in view.holding:
             if own["fence"] == one["fence"]:

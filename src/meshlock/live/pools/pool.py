@@ -33,7 +33,7 @@ from meshlock.live.pools.waiting import Waiter
 MOST_WAITING = 100_000
 MOST_LISTED = 1000  # of those that wait, the first, in a status; all are counted
 BREATH = 16
-"""So many permits are had at once, then the loop gets a turn: a client that asks again and
+"""After this number of grants in a row the loop gets a turn: a client that asks again and
 again without waiting for anything else would receive nothing and starve all other nodes."""
 
 LOST_AFTER = 10.0
@@ -271,7 +271,7 @@ class LocalPool(Source):
                     await self.ready.wait()
 
     async def refusal(self, want: int, counts: int) -> str:
-        """Why so many permits cannot be had at once, as far as is known; else the empty text."""
+        """Why ``want`` permits cannot be had at once, as far as known; else the empty text."""
         algorithm, members = self.adapter.algorithm, self.adapter.members
         if algorithm is None or not algorithm.serves.token or algorithm.serves.restless:
             return ""  # there is no place where one could ask
@@ -457,7 +457,7 @@ class LocalPool(Source):
         }
 
     def close(self) -> None:
-        """Whoever waits is told; what clients hold is released.
+        """Clients that wait are told; what clients hold is released.
 
         Under a lease that happens when the lease ends that the client knows of: it is told that
         its grant is lost, but may learn of it late, and use it until then."""

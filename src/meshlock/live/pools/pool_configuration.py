@@ -1,7 +1,7 @@
 """What all nodes of a pool must agree on, and how a node of it is made.
 
-A pool *without recovery* is founded once, by one node, which so makes its token. Whoever links
-to a node of the pool is told its configuration and takes part from then on, with clients or
+A pool *without recovery* is founded once, by one node, which so makes its token. A node that
+links to one of the pool is told its configuration and takes part from then on, with clients or
 without: it may be the only way between two others. A node therefore needs to know one neighbour,
 and nothing else.
 
@@ -10,7 +10,7 @@ node's number must follow from its name alone: it is 63 bits of the name's hash.
 network is fixed, the configuration lists its nodes, the founder first.
 
 A pool *with recovery* survives crashes (:mod:`.members`). Usually one node makes it, its first
-member, under an identity drawn then, and the members choose themselves; whoever comes learns both
+member, under an identity drawn then, and the members choose themselves; a new node learns both
 from a neighbour. Or every member is given the same configuration by its user, with the names of
 all, and the first epoch makes the token; the identity follows from what they were given. Anybody
 may use either, so nodes are known by hash, whatever the algorithm.
@@ -237,7 +237,7 @@ def reset(
 
 
 def refuse_permits(pool: str, algorithm: Algorithm, permits: int) -> None:
-    """Can a pool with recovery have so many?"""
+    """Can a pool with recovery have this number?"""
     refuse_too_many(pool, permits)
     refuse_impossible(algorithm, permits=permits, want=1, complete=True, fifo=True, changing=False)
 

@@ -62,7 +62,7 @@ class Proofs:
         return entry._replace(label=committed(entry.label, ours))
 
     def value(self, fence: Fence, left: int) -> Proof:
-        """What shows that no more than so many permits are still held."""
+        """What shows that at most this number of permits are still held."""
         what = NUMBERS.pack(fence.epoch.counter, fence.number, self.member.adopted.counter)
         return hashed(blake2b(what, key=self.key, digest_size=SIZE).digest(), left)
 
@@ -121,7 +121,7 @@ class Proofs:
         if not number.isdecimal() or int(number) > limits.LEASED_PERMITS.most:
             return False  # or it has never left its owner
         all_permits = int(number)
-        over = max(0, all_permits - part.left)  # so many are no longer held, it says
+        over = max(0, all_permits - part.left)  # this number is no longer held, it says
         reached = hashed(proof, over)
         for _ in range(all_permits - over + 1):
             if reached.hex() == value:

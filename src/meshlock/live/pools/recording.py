@@ -208,7 +208,7 @@ class Recording:
         self.flush()
 
     def flush(self) -> None:
-        """Whoever is killed leaves what it had to say; a step is written down before its messages
+        """A killed process leaves what it had to say; a step is written down before its messages
         leave, so nobody has received what no trace says was sent."""
         if self.file is not None:
             try:

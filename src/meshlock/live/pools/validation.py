@@ -5,8 +5,8 @@ is what it may not say although it says so itself. Nothing of this ever happens 
 follow the protocol, but for those who missed who the members are now: they are told, and ask.
 
 *Epochs* may be ahead of the clock on the wall, or of what was known when this life began and the
-seconds since, by :data:`~meshlock.live.machine.limits.EPOCH_AHEAD` and no more: whoever could use
-up their numbers would end the pool.
+seconds since, by :data:`~meshlock.live.machine.limits.EPOCH_AHEAD` and no more: a node that used up
+their numbers would end the pool.
 
 *Members* alone propose and begin epochs, each its own. What is not known to have begun is learned
 from members.
@@ -17,11 +17,11 @@ name what others hold, is not found: then it is waited for a lease.
 
 *Permits* come back from whom they were granted to (:mod:`.proofs`).
 
-*Grants* to clients of this node are believed of whoever may have the token, as far as they can be:
+*Grants* to clients of this node are believed of nodes that may have the token, as far as possible:
 for this node, of permits that there are, for a lease. Of its own grants a node says who has them,
 and nothing by which others could return them.
 
-What members, and whoever has the token, can do all the same is said in docs/operate/trust.md.
+What members, and the token's holder, can do all the same is said in docs/operate/trust.md.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ MOST_HOPS = 2**28  # of one epoch, which makes fewer grants
 COUNTED = 2 * MOST_GRANTS
 """Grants of one epoch, with those that stand in for what was kept from the one before."""
 
-MOST_NUMBER = 2**52  # of a request; whoever comes late begins above
+MOST_NUMBER = 2**52  # of a request; a node that comes late begins above
 
 
 CLAIMS: Final[dict[type, Callable[[Any], Epoch]]] = {
@@ -312,7 +312,7 @@ class Validation:
     # -- permits that are out --------------------------------------------------------------------
 
     def most_out(self) -> int:
-        """So many permits can be in use; more than there are if there were more before."""
+        """The most permits that can be in use; more than there are if there were more before."""
         first, permits = self.member.first, self.member.config.permits
         if first is None or not first.paused:
             return permits
@@ -439,7 +439,7 @@ class Validation:
         return False
 
     def is_stolen(self, inner: Inner) -> bool:
-        """Whoever has the token can tell; the others take it along."""
+        """The token's holder can tell; the others take it along."""
         token = self.member.holding.token
         if token is None:
             self.proofs.learn(inner.returned, inner.proofs)

@@ -41,7 +41,7 @@ WATCHED_FOR = 3.0  # seconds after which nobody looks any more, unless he has lo
 MOST_WATCHED = 8
 MOST_ROUNDS = 32
 ANSWERS_PER_SECOND = 10.0  # to one node about one pool, and as many at a stretch
-COLLECTED_WITHIN = 0.25  # seconds until whoever has not answered is left out
+COLLECTED_WITHIN = 0.25  # seconds until a node that has not answered is left out
 MOST_BYTES = 16 * 1024  # no view is longer
 MOST_TOLD = 20  # grants, and waiting clients, that one answer names; the rest are counted
 

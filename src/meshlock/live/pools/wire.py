@@ -37,7 +37,7 @@ def row(*types: Any) -> Any:
 
 
 def at_most(length: int, *types: Any) -> Any:
-    """So many of these, or of rows of these."""
+    """This number of these, or of rows of these."""
     one = types[0] if len(types) == 1 else row(*types)
     return Annotated[row(one, ...), msgspec.Meta(max_length=length)]
 
