@@ -13,15 +13,18 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from meshlock.algorithms.actor import Algorithm
 from meshlock.algorithms.registry import ALGORITHMS
 from meshlock.errors import Refused
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "meshlock.algorithms"
 
@@ -123,6 +126,8 @@ def said(error: BaseException, path: Path) -> str:
 
 def installed() -> dict[str, EntryPoint]:
     """What installed packages announce, by name; nothing of it is imported yet."""
+    from importlib.metadata import entry_points  # takes longer to load than all algorithms
+
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
