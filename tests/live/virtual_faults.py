@@ -378,7 +378,7 @@ class Faults:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Have what pools send seen, lost and late; disks full; and epochs closed in haste."""
-        carry, write, receive = Adapter.carry, Promises.write, Layer.receive_promise
+        send, write, receive = Adapter.send, Promises.write, Layer.receive_promise
         random, loop = self.random, self.run.network.loop
         self.run.network.disk = lambda: random.choice(self.disks)
 
@@ -391,13 +391,13 @@ class Faults:
                 loop.call_later(random.uniform(0.0, 2 * LEASE), again, pool, message)
                 if chance < self.lost + self.late / 2:
                     return
-            carry(pool, message)
+            send(pool, message)
             self.sends(pool, message)
 
         def again(pool: Adapter, message: Message) -> None:
             here = self.run.pool(pool.me)
             if here is not None and here.adapter is pool:
-                carry(pool, message)
+                send(pool, message)
                 pool.mesh.flush()
 
         def writing(promises: Promises, promised: Promised) -> bool:
@@ -412,7 +412,7 @@ class Faults:
             if not self.over and (getattr(layer, "hasty", False) or random.random() < self.hasty):
                 layer.close()
 
-        patches = [(Adapter, "carry", sending), (Promises, "write", writing)]
+        patches = [(Adapter, "send", sending), (Promises, "write", writing)]
         with ExitStack() as stack:
             for place, name, instead in [*patches, (Layer, "receive_promise", receiving)]:
                 stack.enter_context(mock.patch.object(place, name, instead))

@@ -50,7 +50,7 @@ def played(story: Callable[[LinkConnection, LinkSession, Wire], None]) -> None:
 
 
 def say(connection: LinkConnection, session: LinkSession) -> None:
-    connection.push(session, session.carry(MESSAGE, custody=False))
+    connection.push(session, session.send(MESSAGE, custody=False))
 
 
 def test_a_silent_link_is_used_once_per_heartbeat() -> None:

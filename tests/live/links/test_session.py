@@ -33,7 +33,7 @@ class End:
             self.sent.setdefault(self.session.generation, []).append(text)
         if custody:
             self.kept.append(text)
-        self.session.carry(content("TOKEN" if custody else "LINK", (text,)), custody)
+        self.session.send(content("TOKEN" if custody else "LINK", (text,)), custody)
 
     def frames(self) -> list[Carry]:
         """What a connection writes now."""
@@ -230,14 +230,14 @@ def test_what_is_meant_for_the_new_process_outlives_the_old_one() -> None:
     a, b = End("a", 1, "b"), End("b", 2, "a")
     assert greet(a, b)
     for text, boot in (("old", 2), ("new", 3), ("any", 0), ("newer", 3)):
-        a.session.carry(content("TOKEN", (text,))._replace(boot=boot), True)
+        a.session.send(content("TOKEN", (text,))._replace(boot=boot), True)
     again = End("b", 3, "a")  # it restarted; a had heard of that before the link failed
     assert greet(a, again)
     for frame in a.frames():
         again.hear(frame)
     assert again.got == ["new", "newer"]
     assert a.session.forsaken == 2
-    again.session.carry(content("LINK", ("thanks",)), False)
+    again.session.send(content("LINK", ("thanks",)), False)
     for frame in again.frames():
         a.hear(frame)
     assert not a.session.custody and a.session.custody_bytes == 0

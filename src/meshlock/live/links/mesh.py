@@ -139,7 +139,7 @@ class Mesh:
         exactly once, and in order, unless one of both processes ends."""
         session = self.sessions.get(peer) or self.session_of(peer)
         try:
-            frame = session.carry(content, custody)
+            frame = session.send(content, custody)
         except Overflow as error:
             self.refusals.note(peer, str(error))
             why = "too many unacknowledged messages"

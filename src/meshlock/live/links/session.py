@@ -147,7 +147,7 @@ class LinkSession:
 
     # -- sending -------------------------------------------------------------------
 
-    def carry(self, content: Content, custody: bool) -> bytes:
+    def send(self, content: Content, custody: bool) -> bytes:
         """Send, or keep for later: the frame to be written now, if the link is up. What cannot be
         written is neither."""
         if not custody:

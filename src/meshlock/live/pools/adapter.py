@@ -330,16 +330,16 @@ class Adapter:
         self.out.clear()
         if self.members is not None and effects:
             effects = self.members.disk.pass_on(effects)
-        self.do(event, cause, effects)
+        self.perform(event, cause, effects)
 
-    def do(self, event: str, cause: dict[str, Any], effects: list[Effect]) -> None:
+    def perform(self, event: str, cause: dict[str, Any], effects: list[Effect]) -> None:
         """In order; an effect that fails does not stop the rest."""
         members = self.members
         failure: Exception | None = None
         for effect in effects:
             try:
                 if isinstance(effect, Message):
-                    self.carry(effect)
+                    self.send(effect)
                 elif isinstance(effect, Enter):
                     self.enters(effect)
                 elif isinstance(effect, Lost):
@@ -400,7 +400,7 @@ class Adapter:
 
     # -- messages ----------------------------------------------------------------------
 
-    def carry(self, message: Message) -> None:
+    def send(self, message: Message) -> None:
         """With the guarantee that it needs: reliable in networks where links do not matter; over
         the link, in order, where they do; recovery repeats what it says itself."""
         kind, members = content(message).kind, self.members

@@ -162,7 +162,7 @@ class Disk:
         self.on_disk = self.written.promised
         while self.waiting:  # what comes meanwhile is behind it
             effect, self.members.clock = self.waiting.popleft()
-            self.mesh.failures.run("disk", self.members.pool.adapter.do, "timer", {}, [effect])
+            self.mesh.failures.run("disk", self.members.pool.adapter.perform, "timer", {}, [effect])
         self.written = None
         self.write_next()
         self.mesh.flush()
