@@ -27,7 +27,6 @@ HOMONYMS = {
     "Entry",
     "Exchange",
     "Grant",
-    "Members",
     "Outcome",
     "Part",
     "Place",

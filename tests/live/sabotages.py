@@ -41,7 +41,7 @@ from meshlock.live.pools import adapter, members, waiting
 from meshlock.live.pools.adapter import Adapter, Measures
 from meshlock.live.pools.birth import Expected
 from meshlock.live.pools.change_requests import ChangeRequests
-from meshlock.live.pools.members import Disk, Members
+from meshlock.live.pools.members import Disk, LayerRunner
 from meshlock.live.pools.participation import Participation
 from meshlock.live.pools.pool import LocalPool
 from meshlock.live.pools.promises import Promised, Promises
@@ -88,7 +88,7 @@ def revoke_silently(pool: Adapter, number: int) -> None:
         waiter.grant.ended = True
 
 
-def until_and_more(self: Members, client: int) -> float | None:
+def until_and_more(self: LayerRunner, client: int) -> float | None:
     until = honest_until(self, client)
     return None if until is None else until + self.configuration.lease / 4e6
 
@@ -183,7 +183,7 @@ def receive_anything(self: Adapter, sender: str, frame: Any) -> None:
     honest_receive(self, sender, msgspec.structs.replace(frame, identity=self.identity))
 
 
-async def make_in_writing(_: ChangeRequests, self: Members, change: Change) -> None:
+async def make_in_writing(_: ChangeRequests, self: LayerRunner, change: Change) -> None:
     """A change is called made as soon as it is in a ledger, whatever becomes of that."""
     pace = self.node.timers
     while not change.is_made(self.node.member.config):
@@ -209,7 +209,7 @@ honest_submit = Adapter.submit
 honest_rerank = Adapter.rerank
 honest_urgency = steps.urgency
 honest_receive = Adapter.receive
-honest_until = Members.until
+honest_until = LayerRunner.until
 honest_write = Promises.write
 honest_pass_on = Disk.pass_on
 honest_deliver = Adapter.deliver
@@ -449,7 +449,7 @@ ADAPTERS = [
     Sabotage(
         "lease-too-long",
         "clients are told that their lease ends a quarter of a lease later than it does",
-        [(Members, "until", until_and_more)],
+        [(LayerRunner, "until", until_and_more)],
     ),
     Sabotage(
         "waits-for-no-disk",

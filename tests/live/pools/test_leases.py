@@ -22,7 +22,7 @@ from meshlock.algorithms.recovery.inside import tree
 from meshlock.live.interfaces.http import Interface
 from meshlock.live.interfaces.serving import serving_socket
 from meshlock.live.machine import clock, limits
-from meshlock.live.pools.members import Members
+from meshlock.live.pools.members import LayerRunner
 from meshlock.trace.audit import Audit
 from meshlock.trace.merge import merge
 from meshlock.trace.reader import Trace
@@ -115,14 +115,14 @@ def test_an_idle_holder_grants_without_a_message() -> None:
 
 def test_idle_nodes_are_woken_a_few_times_per_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     wakes = 0
-    wake = Members.wake
+    wake = LayerRunner.wake
 
-    def counted(members: Members) -> None:
+    def counted(members: LayerRunner) -> None:
         nonlocal wakes
         wakes += 1
         wake(members)
 
-    monkeypatch.setattr(Members, "wake", counted)
+    monkeypatch.setattr(LayerRunner, "wake", counted)
 
     async def story() -> None:
         nonlocal wakes

@@ -36,7 +36,7 @@ from meshlock.live.links.mesh import DRIFT, Mesh
 from meshlock.live.links.session import serial
 from meshlock.live.machine import clock, limits
 from meshlock.live.pools.grants import Grant
-from meshlock.live.pools.members import Members
+from meshlock.live.pools.members import LayerRunner
 from meshlock.live.pools.pool_configuration import PoolConfiguration
 from meshlock.live.pools.waiting import Rises, Waiter
 from meshlock.live.pools.wire import SEAL, row, types_of
@@ -143,7 +143,7 @@ class Adapter:
 
         self.out: list[Effect] = []
         self.core: Actor | None = None
-        self.members: Members | None = None  # None: a pool without recovery
+        self.members: LayerRunner | None = None  # None: a pool without recovery
         self.algorithm: Algorithm | None = None
         self.shapes: dict[str, Shape] = {}
         self.chooses = False  # does its node leave anything to choose? With members, see there

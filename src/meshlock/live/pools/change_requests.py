@@ -28,7 +28,7 @@ from meshlock.live.pools.pool_configuration import refuse_permits
 from meshlock.live.pools.questions import Questions
 
 if TYPE_CHECKING:
-    from meshlock.live.pools.members import Members
+    from meshlock.live.pools.members import LayerRunner
     from meshlock.live.pools.pool import LocalPool
 
 CHANGE, CHANGED = "change", "changed"
@@ -146,7 +146,7 @@ class ChangeRequests:
 
     # -- having it done --------------------------------------------------------------------
 
-    def members(self) -> Members:
+    def members(self) -> LayerRunner:
         assert self.adapter.members is not None
         return self.adapter.members
 
@@ -168,7 +168,7 @@ class ChangeRequests:
             return Change(remove=self.adapter.meet(request.remove))
         return Change(names=request.names) if request.names else Change(permits=request.permits)
 
-    async def make(self, members: Members, change: Change) -> None:
+    async def make(self, members: LayerRunner, change: Change) -> None:
         """Have an epoch make this change; done when one goes by it, and has its token: a ledger
         that was written and not confirmed may be forgotten. So may what is not on disk yet: other
         members confirm when it is, but we may be the only one."""

@@ -48,7 +48,7 @@ STALLED = 10.0  # seconds: a change of epoch takes less
 class Disk:
     """Without ``promises`` nothing is kept, and nothing waits."""
 
-    def __init__(self, members: Members, promises: Promises | None) -> None:
+    def __init__(self, members: LayerRunner, promises: Promises | None) -> None:
         self.members = members
         self.mesh = members.mesh
         self.promises = promises
@@ -177,7 +177,7 @@ def is_repeated(effect: Effect) -> bool:
     return isinstance(effect, Message) and not isinstance(effect, Hello | Inner)
 
 
-class Members:
+class LayerRunner:
     def __init__(
         self,
         pool: LocalPool,

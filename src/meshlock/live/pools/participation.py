@@ -19,7 +19,7 @@ from meshlock.live.pools.birth import BIRTH
 from meshlock.live.pools.change_requests import CHANGE, CHANGED
 from meshlock.live.pools.grants import Acquire
 from meshlock.live.pools.holder_query import LOOK, SEEN
-from meshlock.live.pools.members import Members
+from meshlock.live.pools.members import LayerRunner
 from meshlock.live.pools.peers import CONFIGURATION
 from meshlock.live.pools.pool_configuration import PoolConfiguration, made, reset
 
@@ -55,7 +55,7 @@ class Participation:
             if configuration.lease:
                 if withdrawn is not None and self.pool.promises is not None:
                     self.pool.promises.forget(adapter.name)
-                adapter.members = Members(
+                adapter.members = LayerRunner(
                     self.pool, configuration, algorithm, self.pool.promises, founding, floor
                 )
                 adapter.core = adapter.members.node

@@ -24,7 +24,7 @@ from meshlock.trace.writer import TraceWriter, arguments
 
 if TYPE_CHECKING:
     from meshlock.live.pools.adapter import Adapter
-    from meshlock.live.pools.members import Members
+    from meshlock.live.pools.members import LayerRunner
 
 SLACK = 10  # the part of a lease by which renewals may be told late
 CLIENTS = ("request", "leave", "give-back", "withdraw", "priority")  # what a client does
@@ -156,7 +156,7 @@ class Recording:
     # -- of pools with members ---------------------------------------------------------
 
     def leased_step(
-        self, members: Members, event: str, cause: dict[str, Any], effects: list[Effect]
+        self, members: LayerRunner, event: str, cause: dict[str, Any], effects: list[Effect]
     ) -> None:
         me = members.node.me
         outcomes = [effect for effect in effects if is_told(effect)]
@@ -183,14 +183,14 @@ class Recording:
         if event == "timer":
             self.renewals(members)
 
-    def slept_over(self, members: Members, client: int) -> bool:
+    def slept_over(self, members: LayerRunner, client: int) -> bool:
         """Has the lease of this client ended since the node ran last? Then the node was stopped,
         and cannot know whether the client released in time."""
         until = self.until.get(client)
         ran = members.node.timers.woken_at / 1e6 / members.mesh.clock_rate
         return until is not None and ran < until <= clock.seconds()
 
-    def renewals(self, members: Members) -> None:
+    def renewals(self, members: LayerRunner) -> None:
         for client in [grant.client for grant in members.member.grants.values()]:
             until = members.until(client)
             if client in self.until and self.until[client] != until:
