@@ -135,7 +135,7 @@ class CatchingUp:
         """One that is back may have missed it, and have grants whose lease runs. What it was asked
         while it was gone is lost."""
         member = self.member
-        member.ask_for_report(node)
+        member.collect((node,))
         token, hop = member.holding.token, member.holding.hop(member.proposal is not None)
         if token is not None and not member.is_running(token.until):
             self.inform(node)  # it is not to wait for a token that is dead

@@ -225,7 +225,7 @@ class Layer(ChoosingActor):
     def propose(self, change: Change | None = None) -> None:
         if self.member.votes():
             self.member.propose(change)
-            self.member.collect()
+            self.member.collect(self.terms.nodes)
 
     def receive_promise(self, promise: Promise) -> None:
         if self.member.receive_promise(promise):
@@ -349,7 +349,7 @@ class Layer(ChoosingActor):
             epoch.repeat_returns(self.timers.young_returns())
         epoch.keeper.send_again(epoch.linked)
         epoch.loans.acknowledge(True)
-        member.collect()
+        member.collect(self.terms.nodes)
         self.news.ask_missed(epoch.inner is not None, len(self.clients.waiting) > 0)
 
     def expire(self) -> None:

@@ -24,6 +24,7 @@ hop_seen         (epoch, hop) of the latest token that we had in hand
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from meshlock.algorithms.actor import NIL, Effect, Frozen, Message, Save
@@ -266,18 +267,14 @@ class PoolMember:
         if proposal is not None and proposal.change == change and not proposal.closed:
             proposal.change = None
 
-    def collect(self) -> None:
-        """Reports, of those that have not given theirs: they may have been quiet."""
-        if self.proposal is not None and not self.proposal.closed:
-            self.hear(self.me)
-            for node in self.terms.nodes:
-                self.ask_for_report(node)
-
-    def ask_for_report(self, node: int) -> None:
-        """For our proposal, while it is open and does not have it."""
+    def collect(self, nodes: Iterable[int]) -> None:
+        """Reports, of those that have not given theirs: they may have been quiet, or gone."""
         proposal = self.proposal
-        if proposal is not None and not proposal.closed and node not in proposal.reports:
-            self.send(Propose(node, proposal.epoch, self.config))
+        if proposal is not None and not proposal.closed:
+            self.hear(self.me)
+            for node in nodes:
+                if node not in proposal.reports:
+                    self.send(Propose(node, proposal.epoch, self.config))
 
     def remind(self) -> None:
         """Of a proposal that is not through: nodes that hear nothing of it for a lease make

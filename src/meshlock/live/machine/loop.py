@@ -50,7 +50,7 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 async def watch(work: Coroutine[Any, Any, None], look: Callable[[], None], every: float) -> None:
-    """Run this, and look at it again and again meanwhile."""
+    """Run this, and look at it from time to time meanwhile."""
     task = asyncio.create_task(work)
     try:
         while not task.done():
