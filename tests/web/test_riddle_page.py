@@ -16,7 +16,7 @@ def page(browser):
         until(page, "window.meshlock?.run?.about.driven && meshlock.shown === 0")
         page.click("#menu-open")
         page.click("[data-kind=riddle]")
-        page.click("[data-name='9']")
+        page.click("[data-name='8']")
         until(page, "meshlock.run.about.riddle && meshlock.shown === 0")
         yield page
         page.close()
@@ -34,10 +34,10 @@ def ask(page, node):
 
 
 def test_a_riddle_is_found_and_judged_as_on_the_command_line(page):
-    mutant = riddle(9).mutant
-    shows(page, "h1", "Riddle 9: this raymond is broken")
+    mutant = riddle(8).mutant
+    shows(page, "h1", "Riddle 8: this raymond is broken")
     page.click("#hint")
-    shows(page, "#riddle-says", riddle(9).hint())
+    shows(page, "#riddle-says", riddle(8).hint())
     ask(page, 2)
     settled(page, 1)
     assert page.locator("#pane-drive .messages button:has-text('node 2 asks')").is_disabled()
@@ -57,7 +57,7 @@ def test_a_riddle_is_found_and_judged_as_on_the_command_line(page):
     page.click("#deliver-next")
     settled(page, 3)
     shows(page, "#riddle-says", "Found, in 3 steps; the shortest way has 2.")
-    shows(page, "h1", "Riddle 9: found")
+    shows(page, "h1", "Riddle 8: found")
     picture(page, "riddle")
     page.click("#tab-step")
     shows(page, "#pane-step", "general_scheme.py")  # no secret any more
@@ -75,7 +75,7 @@ def test_a_riddle_is_found_and_judged_as_on_the_command_line(page):
 
 def test_the_solution_tells_the_mistake_and_the_checkers_story(page):
     page.click("#solution")
-    shows(page, "#mistake", riddle(9).mistake())
+    shows(page, "#mistake", riddle(8).mistake())
     shows(page, "#pane-drive .story", "1. node 1 asks for 1 permit")
 
 

@@ -61,7 +61,7 @@ def test_the_checkers_schedule_is_found_when_it_is_driven(riddle):
 
 
 def test_only_what_is_in_the_riddle_may_be_done():
-    run = RiddleRun(riddles()[8])
+    run = RiddleRun(riddles()[7])
     for wrong, why in (
         ({"do": "ask", "node": 0}, "is not in this riddle"),
         ({"do": "ask", "node": 1, "priority": 3}, "is not in this riddle"),
@@ -80,7 +80,7 @@ def test_only_what_is_in_the_riddle_may_be_done():
 
 
 def test_the_solution_tells_all():
-    riddle = riddles()[8]
+    riddle = riddles()[7]
     run = RiddleRun(riddle)
     told = run.solution()
     assert told["mistake"] == riddle.mistake()
