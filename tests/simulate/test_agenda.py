@@ -21,7 +21,7 @@ def test_as_a_stable_sort_would_have_it(times):
     agenda, expected = Agenda(), []
     for number in range(20 * MOST):
         at = float(chance.randrange(times))
-        agenda.put(at, number)
+        agenda.add(at, number)
         expected.append((at, number))
     assert len(agenda) == len(expected)
     taken = []
@@ -36,7 +36,7 @@ def test_events_are_put_in_while_others_are_taken():
     agenda, waiting, now = Agenda(), [], 0.0
     for number in range(6_000):
         at = now + chance.choice([0.0, 1.0, chance.random(), 50 * chance.random()])
-        agenda.put(at, number)
+        agenda.add(at, number)
         waiting.append((at, number))
         if chance.random() < (0.3 if number < 3_000 else 0.9):
             assert some(agenda)
@@ -50,7 +50,7 @@ def test_events_are_put_in_while_others_are_taken():
 def test_a_cleared_agenda_is_empty():
     agenda = Agenda()
     for number in range(5 * MOST):
-        agenda.put(float(number), number)
+        agenda.add(float(number), number)
     agenda.clear()
     assert len(agenda) == 0
     assert not some(agenda)

@@ -20,6 +20,7 @@ from meshlock.trace.audit import Audit
 from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter
 from meshlock.web.index import open_trace
+from whole import WHOLE
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import recovery_sim
@@ -107,7 +108,7 @@ def test_birth_takes_a_lease_of_silence_and_one_to_wait():
 
 
 def test_an_idle_pool_says_nothing_but_renewals():
-    run = finished(prepared(workload="poisson:0.0001", until="600"))
+    run = finished(prepared(workload="poisson:0.0001", until="300"))
     renewals = run.measures.messages["RENEW"] + run.measures.messages["CONFIRM"]
     assert renewals > 0.9 * sum(run.measures.messages.values())
     at_rest = run.figures()["lease_messages_at_rest"]
@@ -203,10 +204,13 @@ HARD: list[dict[str, str | int]] = [
 ]
 
 
+UNTIL = "150" if WHOLE else "75"
+
+
 @pytest.mark.parametrize("given", HARD)
 def test_the_audit_agrees_with_the_run(tmp_path: Path, given: dict[str, str | int]):
     path = tmp_path / "run.jsonl"
-    trouble: dict[str, str | int] = {"crashes": "15,5", "cuts": "40,15", "until": "150"}
+    trouble: dict[str, str | int] = {"crashes": "15,5", "cuts": "40,15", "until": UNTIL}
     with path.open("wb") as file:
         run = finished(prepared(TraceWriter(file, False), **{**trouble, **given}))
     verdict = Audit(Trace(path))

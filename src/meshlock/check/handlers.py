@@ -145,7 +145,7 @@ class Handlers(Effects):
 
     # -- what its effects come to: numbers ----------------------------------------------
 
-    def carry(self, message: Message) -> None:
+    def transmit(self, message: Message) -> None:
         if not self.failure and not self.reachable(message.sender, message.receiver):
             self.failure = sentences.no_link(message.sender, message.receiver)
         self.sends.append(self.message(message))

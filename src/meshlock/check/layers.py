@@ -317,7 +317,7 @@ class Layers(Effects):
 
     # -- what its effects come to --------------------------------------------------------------
 
-    def carry(self, message: Message) -> None:
+    def transmit(self, message: Message) -> None:
         if isinstance(message, Inner) and message.lent is not None:
             self.granted.append(message.lent.fence)
         self.sends.append(self.mail.number(message, self.nodes[message.sender].member.now))

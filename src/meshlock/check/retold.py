@@ -224,7 +224,7 @@ class Retold(Steps):
     def admits(self, node: Actor, enter: Enter) -> int:
         return super().admits(node, enter) if enter.client in self.present else 0
 
-    def carry(self, message: Message) -> None:
+    def transmit(self, message: Message) -> None:
         pass
 
     def enters(self, node: Actor, client: SimulatedClient) -> None:

@@ -122,7 +122,8 @@ class LeaseMonitor(Monitor):
     def makes(self, time: float, node: int, fence: Fence) -> None:
         """That node makes a grant."""
         if fence <= self.fence:
-            self.report("fences", time, sentences.falling_fence(node, fence, self.fence))
+            text = f"node {node} enters with fence {fence}, which is not above {self.fence}"
+            self.report("fences", time, text)
         else:
             self.fence = fence
 
@@ -150,7 +151,8 @@ class LeaseMonitor(Monitor):
         if held is None:
             return
         if held.until + self.slack <= time or held.orphan:
-            self.report("leases", time, sentences.dead_lease(held.node, client, held.until))
+            text = f"is given more time although its lease ended at {held.until:g}"
+            self.report("leases", time, f"client {client} of node {held.node} {text}")
         held.until = until
 
     def gives_back(self, time: float, client: int) -> None:
@@ -159,7 +161,8 @@ class LeaseMonitor(Monitor):
         if held is None or held.orphan:
             return
         if held.until + self.slack < time:
-            self.report("leases", time, sentences.overstayed(held.node, client, held.until))
+            text = f"is still inside although its lease ended at {held.until:g}"
+            self.report("leases", time, f"client {client} of node {held.node} {text}")
         del self.given[client]
 
     def gives_some(self, client: int, permits: int) -> None:
@@ -179,18 +182,23 @@ class LeaseMonitor(Monitor):
     def recovered(self, time: float, node: int, epoch: Epoch, permits: int) -> None:
         """The token of a new epoch is made, for this number of permits."""
         if epoch <= self.epoch:
-            self.report("one-token", time, sentences.old_epoch(node, epoch, self.epoch))
+            text = (
+                f"node {node} makes the token of epoch {epoch}, but there was one of {self.epoch}"
+            )
+            self.report("one-token", time, text)
         else:
             self.epoch = epoch
             self.epochs += 1
             if permits != self.permits and permits not in self.resizes:
-                self.report("conservation", time, sentences.size(node, permits, self.permits))
+                text = f"{permits} permits, but there were {self.permits}"
+                self.report("conservation", time, f"the token that node {node} makes is for {text}")
             self.permits = permits
 
     def keeps(self, time: float, node: int, free: int, lent: int) -> None:
         """The token of the highest epoch is here, with its free permits and those in its ledger."""
         if free != max(0, self.permits - lent):
-            self.report("conservation", time, sentences.ledger(node, free, lent, self.permits))
+            text = f"{free} free and {lent} lent, but there are {self.permits}"
+            self.report("conservation", time, f"the token at node {node} has {text}")
 
     def made(self, time: float, node: int, tokens: int) -> None:
         """After a step: tokens that were there, came or were made, less those there and sent."""
@@ -201,4 +209,5 @@ class LeaseMonitor(Monitor):
 
     def ends_leased(self, time: float, with_path: int) -> None:
         if with_path > 0:
-            self.report("served", time, sentences.unserved_with_path(with_path))
+            text = "waited although a quorum was reachable for long enough"
+            self.report("served", time, f"{with_path} request(s) {text}")

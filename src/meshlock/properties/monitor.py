@@ -58,6 +58,11 @@ class Rival:
         self.stay = -1  # of the token, during which it is known
         self.waits = True
 
+    def waiting(self) -> str:
+        """As of a request that was passed."""
+        text = f"nothing was in flight and an earlier request of node {self.node} was waiting"
+        return f"{text} with priority {self.priority:g}"
+
 
 class Monitor:
     def __init__(self, permits: int, promised: PromisedOrder) -> None:
@@ -188,8 +193,8 @@ class Monitor:
             self.report("order", time, text)
         earlier = self.passes(rival)
         if earlier is not None:
-            text = sentences.out_of_turn(node, rival.priority, earlier.node, earlier.priority)
-            self.report("order", time, text)
+            text = f"node {node} enters with priority {rival.priority:g}"
+            self.report("order", time, f"{text} although {earlier.waiting()}")
 
     def judge_turn(self, time: float, rival: Rival) -> None:
         """No request of its node is passed that has always had the same priority."""
@@ -202,8 +207,8 @@ class Monitor:
         if not turns:
             del self.turns[key]
         elif turns[0].number < rival.number:
-            text = sentences.out_of_turn_at_home(rival.node, rival.priority)
-            self.report("order", time, text)
+            text = f"node {rival.node} lets in a request with priority {rival.priority:g}"
+            self.report("order", time, f"{text} before an earlier one of its own")
 
     def lends(self, time: float, node: int, waiting: Sequence[Rival]) -> None:
         """Permits are sent to that node, for one of those who wait there."""
@@ -217,9 +222,8 @@ class Monitor:
             earlier = [self.passes(one) for one in others]
             first = earlier[0]
             if first is not None and None not in earlier:
-                text = sentences.lent_out_of_turn(
-                    node, others[0].priority, first.node, first.priority
-                )
+                highest = f"where {others[0].priority:g} is the highest priority"
+                text = f"permits are sent to node {node}, {highest}, although {first.waiting()}"
                 self.report("order", time, text)
         if self.raised is not None and others and self.raised not in waiting:
             self.report("order", time, sentences.let_in_by_a_raise(node))

@@ -1,4 +1,4 @@
-"""What is wrong, in the words that simulator, audit and checker share."""
+"""What is wrong, in the words that the monitors and the checker share."""
 
 from __future__ import annotations
 
@@ -17,13 +17,6 @@ def uninvited(node: int, client: int) -> str:
     return f"node {node} lets client {client} in, which does not wait"
 
 
-def passed_over(node: int, client: int, priority: float) -> str:
-    return (
-        f"node {node} lets in a later request, which is no more urgent than that of client "
-        f"{client}, which waits with priority {priority:g}"
-    )
-
-
 def out_of_order(node: int, priority: float, due: float) -> str:
     return (
         f"node {node} enters with priority {priority:g} although nothing was in "
@@ -35,27 +28,6 @@ def lent_out_of_order(node: int, priority: float, due: float) -> str:
     return (
         f"permits are sent to node {node}, where {priority:g} is the highest priority, although "
         f"nothing was in flight and {due:g} was waiting"
-    )
-
-
-def out_of_turn(node: int, priority: float, other: int, before: float) -> str:
-    return (
-        f"node {node} enters with priority {priority:g} although nothing was in flight and an "
-        f"earlier request of node {other} was waiting with priority {before:g}"
-    )
-
-
-def out_of_turn_at_home(node: int, priority: float) -> str:
-    return (
-        f"node {node} lets in a request with priority {priority:g} before an earlier one of its own"
-    )
-
-
-def lent_out_of_turn(node: int, priority: float, other: int, before: float) -> str:
-    return (
-        f"permits are sent to node {node}, where {priority:g} is the highest priority, although "
-        f"nothing was in flight and an earlier request of node {other} was waiting with priority "
-        f"{before:g}"
     )
 
 
@@ -104,35 +76,5 @@ def raised(failure: Exception) -> str:
     return f"{type(failure).__name__}: {failure}{where}"
 
 
-def falling_fence(node: int, fence: object, before: object) -> str:
-    return f"node {node} enters with fence {fence}, which is not above {before}"
-
-
-def dead_lease(node: int, client: int, until: float) -> str:
-    return (
-        f"client {client} of node {node} is given more time although its lease ended at {until:g}"
-    )
-
-
-def overstayed(node: int, client: int, until: float) -> str:
-    return f"client {client} of node {node} is still inside although its lease ended at {until:g}"
-
-
 def shared_slot(slot: int) -> str:
     return f"slot {slot} is in two grants under valid leases"
-
-
-def old_epoch(node: int, epoch: object, before: object) -> str:
-    return f"node {node} makes the token of epoch {epoch}, but there was one of {before}"
-
-
-def ledger(node: int, free: int, lent: int, permits: int) -> str:
-    return f"the token at node {node} has {free} free and {lent} lent, but there are {permits}"
-
-
-def size(node: int, permits: int, before: int) -> str:
-    return f"the token that node {node} makes is for {permits} permits, but there were {before}"
-
-
-def unserved_with_path(waiting: int) -> str:
-    return f"{waiting} request(s) waited although a quorum was reachable for long enough"

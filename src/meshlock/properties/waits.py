@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from meshlock.properties import sentences
 from meshlock.properties.leases import LeaseMonitor
 from meshlock.properties.overtaking import Fence, Overtaking, Pass
 from meshlock.properties.paths import Paths
@@ -75,8 +74,11 @@ class WaitJudge:
             if one.time + self.order.slack >= time:
                 break
             self.passed.pop(0)
-            text = sentences.passed_over(one.node, one.client, one.priority)
-            self.monitor.report("order", one.time, text)
+            text = (
+                f"lets in a later request, which is no more urgent than that of client {one.client}"
+            )
+            waits = f"which waits with priority {one.priority:g}"
+            self.monitor.report("order", one.time, f"node {one.node} {text}, {waits}")
 
     # -- what excuses ---------------------------------------------------------------------
 

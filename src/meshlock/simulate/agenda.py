@@ -46,10 +46,10 @@ class Agenda(Block):
     def __len__(self) -> int:
         return len(self.times) - FLOOR + sum([len(block.times) for block in self.later])
 
-    def put(self, time: float, event: object) -> None:
+    def add(self, time: float, event: object) -> None:
         time = -time
         if time <= self.bound:
-            self.put_later(time, event)
+            self.add_later(time, event)
             return
         times = self.times
         if time > times[-1]:
@@ -62,7 +62,7 @@ class Agenda(Block):
         if len(times) > MOST:
             self.part(self, len(self.later), FLOOR)
 
-    def put_later(self, time: float, event: object) -> None:
+    def add_later(self, time: float, event: object) -> None:
         number = FIND(self.bounds, time)
         block = self.later[number]
         place = FIND(block.times, time)

@@ -188,38 +188,18 @@ class DrivenRun(Steps):
         self.text = f"asks for {client.want} with priority {self.in_steps(client.priority)}"
         super().request(client)
 
-    def leave(self, node: int, which: int = 1) -> bool:
-        """The client inside longest at this node leaves, or the one of that number; False if
-        there is none."""
-        client = client_at(self.inside, node, which)
-        if client is None:
-            return False
-        self.release(client)
-        return True
-
     def release(self, client: SimulatedClient) -> None:
         del self.inside[client.number]
         self.text = "leaves"
         super().release(client)
 
-    def give_up(self, node: int, which: int = 1) -> bool:
-        """The client that waits longest at this node gives up, or the one of that number; False
-        if there is none."""
-        client = client_at(self.waiting, node, which)
-        if client is None:
-            return False
+    def give_up(self, client: SimulatedClient) -> None:
         self.text = "withdraws its request"
         if not self.withdraw(client):
             raise Impossible(f"{self.algorithm.name} cannot withdraw a request.")
         del self.waiting[client.number]
-        return True
 
-    def give_some(self, node: int, part: int, which: int = 1) -> bool:
-        """The client inside longest at this node releases a part of its permits, or the one of that
-        number; False if there is none."""
-        client = client_at(self.inside, node, which)
-        if client is None:
-            return False
+    def release_part(self, client: SimulatedClient, part: int) -> None:
         if not 0 < part < client.want:
             raise Impossible(
                 f"A client that holds {client.want} can release a part of these, not {part}."
@@ -229,22 +209,15 @@ class DrivenRun(Steps):
             self.release_some(client, part)
         except NotImplementedError:
             raise Impossible(f"{self.algorithm.name} releases all permits at once.") from None
-        return True
 
-    def rush(self, node: int, priority: int, which: int = 1) -> bool:
-        """The client that waits longest at this node gets another priority, or the one of that
-        number; False if there is none."""
-        client = client_at(self.waiting, node, which)
-        if client is None:
-            return False
+    def set_priority(self, client: SimulatedClient, priority: int) -> None:
         before, after = self.in_steps(client.priority), self.in_steps(priority)
         self.text = f"changes its priority from {before} to {after}"
         if not self.change_priority(client, priority):
             raise Impossible(f"{self.algorithm.name} cannot change the priority of a request.")
         if self.text:  # it queues still, so that no handler has run
-            self.lines.append(f"  {self.called(node)}: {self.text}")
+            self.lines.append(f"  {self.called(client.node)}: {self.text}")
             self.text = ""
-        return True
 
     def finish(self) -> None:
         """Let everything arrive and everybody leave, and time pass while nobody enters."""
@@ -493,7 +466,7 @@ class DrivenRun(Steps):
         del self.inside[client.number]
         self.lines.append("     loses its lease")
 
-    def carry(self, message: Message) -> None:
+    def transmit(self, message: Message) -> None:
         one, other = message.sender, message.receiver
         message.serial = len(self.lines)  # every message has a line
         said = f"{self.described(message)} to {self.called(other)}"
@@ -547,12 +520,6 @@ class DrivenRun(Steps):
 
     def described(self, message: Message) -> str:
         return described(message, self.scenario)
-
-
-def client_at(clients: dict[int, SimulatedClient], node: int, which: int) -> SimulatedClient | None:
-    """Of these clients, the one of that number at this node; None if there are fewer."""
-    here = [client for client in clients.values() if client.node == node]
-    return here[which - 1] if len(here) >= which else None
 
 
 def described(message: Message, scenario: Scenario) -> str:

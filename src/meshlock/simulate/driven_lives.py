@@ -20,6 +20,10 @@ class Impossible(Refused):
     """This cannot be done now; the text is one sentence."""
 
 
+class Missing(Impossible):
+    """For the client that it would be done to is not there."""
+
+
 class DrivenLives:
     def __init__(self, run: DrivenRun) -> None:
         self.run = run

@@ -197,7 +197,7 @@ class Simulation(Steps):
 
     # -- messages -------------------------------------------------------------------
 
-    def carry(self, message: Message) -> None:
+    def transmit(self, message: Message) -> None:
         """Put a message on its way; it arrives after one delay per link."""
         self.in_flight += 1
         sender, receiver = message.sender, message.receiver
@@ -219,7 +219,7 @@ class Simulation(Steps):
                 arrival = order.last
             order.last = arrival
         message.serial = self.serial_number = self.serial_number + 1
-        self.agenda.put(arrival, message)
+        self.agenda.add(arrival, message)
 
     def forget_order(self, sender: int, receiver: int) -> None:
         order = self.orders[sender]
@@ -228,7 +228,7 @@ class Simulation(Steps):
 
     def schedule(self, time: float, event: SimulatedClient | NetworkChange | Intent) -> None:
         self.serial_number += 1
-        self.agenda.put(time, event)
+        self.agenda.add(time, event)
 
     # -- the run ----------------------------------------------------------------------
 

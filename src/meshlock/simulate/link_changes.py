@@ -10,6 +10,7 @@ without an entry).
 from __future__ import annotations
 
 from meshlock.algorithms.actor import Message
+from meshlock.properties.paths import labelled
 from meshlock.simulate.engine import Simulation
 from meshlock.simulate.run_setup import RunSetup
 from meshlock.topology.mobility.changes import Changes, LinkChange, Move, NetworkChange, Planned
@@ -207,7 +208,7 @@ class MobileSimulation(Simulation):
 
     def stray(self, message: Message) -> None:
         """A message to where its sender sees no link: a fault, and nobody gets it."""
-        super().carry(message)
+        super().transmit(message)
         self.strays.add(message.serial)
         self.monitor.report(
             "neighbours",
@@ -231,7 +232,7 @@ class MobileSimulation(Simulation):
         """Where the network is partitioned, only those must be served who can reach the token and
         all permits, as in the checker. Without a token, one must reach everybody."""
         if self.graph.components > 1:
-            part = self.parts_of_nodes()
+            part = labelled(self.graph.near, [True] * self.graph.size)
             tokens = {part[node] for node, one in enumerate(self.nodes) if one.tokens() > 0}
             permits = {part[node] for node, one in enumerate(self.nodes) if one.free_permits() > 0}
             complete = tokens & permits if len(permits) == 1 and self.balanced else set[int]()
@@ -240,18 +241,6 @@ class MobileSimulation(Simulation):
                 if part[client.node] not in complete or free < self.permits:
                     self.excused += 1
         self.monitor.ends(self.now, self.measures.waiting - self.excused)
-
-    def parts_of_nodes(self) -> list[int]:
-        """By node: the lowest node of its part."""
-        part = [-1] * self.graph.size
-        for root in range(self.graph.size):
-            level = [root] if part[root] < 0 else []
-            while level:
-                node = level.pop()
-                if part[node] < 0:
-                    part[node] = root
-                    level.extend(self.graph.neighbours(node))
-        return part
 
     def finish(self) -> None:
         if self.trace is not None:

@@ -10,16 +10,12 @@ from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 from meshlock.properties.sentences import broken_off
 from meshlock.simulate.driven import DrivenRun, ScenarioOutcome
-from meshlock.simulate.driven_lives import Impossible
+from meshlock.simulate.driven_lives import Impossible, Missing
 from meshlock.simulate.scenario import Scenario, drawn, scenario
 from meshlock.trace.writer import TraceWriter
 from meshlock.world.effects import by_name
 
 VERBS = {
-    "leave": ("leave", "node signed?"),
-    "withdraw": ("give_up", "node signed?"),
-    "raise": ("rush", "node priority signed?"),
-    "release": ("give_some", "node signed signed?"),
     "notice": ("notice", "way up|down"),
     "settle": ("deliver_all", ""),
     "finish": ("finish", ""),
@@ -43,12 +39,13 @@ VERBS = {
 reads, or one of the words that are named. ``?``: it may be missing; ``*``: there may be many."""
 
 OF_CLIENTS = {
-    "leave": "nobody is inside there",
-    "release": "nobody is inside there",
-    "withdraw": "nobody waits there",
-    "raise": "nobody waits there",
+    "leave": ("inside", "release", ""),
+    "release": ("inside", "release_part", "signed"),
+    "withdraw": ("waiting", "give_up", ""),
+    "raise": ("waiting", "set_priority", "priority"),
 }
-"""What a scenario is told that does this to a client which is not there."""
+"""Lines about a client: where it is, what is called with it, and how the word behind its node is
+read. The last word says which client of the node it is: the second, for example."""
 
 
 class Player:
@@ -92,15 +89,18 @@ class Player:
             raise self.scenario.wrong(number, str(error)) from None
 
     def does(self, number: int, words: list[str]) -> None:
-        """What a line says. A client that is not there is an expectation that is not met."""
-        if not self.attempt(number, words):
-            self.judge(" ".join(words[:2]), False, OF_CLIENTS[words[0]])
+        """That a client is not there is an expectation that is not met."""
+        try:
+            self.attempt(number, words)
+        except Missing as missing:
+            self.judge(" ".join(words[:2]), False, str(missing))
 
-    def attempt(self, number: int, words: list[str]) -> bool:
-        """Do what a line says; False if it is about a client that is not there."""
+    def attempt(self, number: int, words: list[str]) -> None:
         script, run = self.scenario, self.run
         verb = words[0] if words[0] not in ("link", "let") else " ".join(words[:2])
         rest = words[len(verb.split()) :]
+        if verb in OF_CLIENTS and rest and self.of_client(number, verb, rest):
+            return
         if verb == "request" and rest:
             self.request(number, rest)
         elif verb == "expect" and rest:
@@ -112,9 +112,26 @@ class Player:
             values = self.values(number, verb, rest)
             if values is None:
                 raise script.wrong(number, f"cannot do '{' '.join(words)}'.")
-            done = attrgetter(VERBS[verb][0])(run)(*values)
-            return done is not False or verb not in OF_CLIENTS
+            attrgetter(VERBS[verb][0])(run)(*values)
+
+    def of_client(self, number: int, verb: str, words: list[str]) -> bool:
+        """False if no such line has these words."""
+        place, method, kind = OF_CLIENTS[verb]
+        value = [self.read(number, kind, word) for word in words[1:2] if kind]
+        which = [self.scenario.signed(number, word) for word in words[1 + len(value) :]]
+        if (kind and not value) or len(which) > 1:
+            return False
+        node, nth = self.scenario.node(number, words[0]), which[0] if which else 1
+        clients = [one for one in getattr(self.run, place).values() if one.node == node]
+        if not 0 < nth <= len(clients):
+            raise Missing(f"nobody {'waits' if place == 'waiting' else 'is inside'} there")
+        getattr(self.run, method)(clients[nth - 1], *value)
         return True
+
+    def read(self, number: int, kind: str, word: str) -> object:
+        if kind == "priority":
+            return self.scenario.priority(number, word, self.run.units)
+        return getattr(self.scenario, kind)(number, word)
 
     def values(self, number: int, verb: str, words: list[str]) -> list[object] | None:
         """What is handed to the method of this verb; None if its line does not look like that."""
@@ -126,12 +143,10 @@ class Player:
             return None
         values: list[object] = []
         for kind, word in zip([kind.rstrip("?*") for kind in kinds], words, strict=False):
-            if kind == "priority":
-                values.append(self.scenario.priority(number, word, self.run.units))
-            elif kind in ("way", "link"):
+            if kind in ("way", "link"):
                 values += self.scenario.link(number, word, "->" if kind == "way" else "-")
-            elif kind in ("node", "whole", "signed", "decimal"):
-                values.append(getattr(self.scenario, kind)(number, word))
+            elif kind in ("node", "whole", "decimal"):
+                values.append(self.read(number, kind, word))
             elif word not in kind.split("|"):
                 return None
             elif "|" in kind:

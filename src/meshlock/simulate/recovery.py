@@ -281,10 +281,10 @@ class RecoverySimulation(RoutedSimulation):
                     layer.cannot_reach(gone)
                     self.wake_now(layer.me)
 
-    def carry(self, message: Message) -> None:
+    def transmit(self, message: Message) -> None:
         if message.kind in ("RENEW", "CONFIRM") and self.active == 0:
             self.recovery.renews()
-        super().carry(message)
+        super().transmit(message)
 
     def deliver(self, message: Message) -> None:
         self.account()  # while a token is still under way

@@ -52,7 +52,7 @@ class RecoveryMeasures:
         if self.holder >= 0:
             self.rest_messages += 1
 
-    def look(self, parts: tuple[int, ...], holder: int) -> None:
+    def note_reach(self, parts: tuple[int, ...], holder: int) -> None:
         """The network or the holder changed: note who could be served, find the quorum's part."""
         for node in self.reached:
             self.served[node] += self.time - self.reached_since
@@ -82,7 +82,7 @@ class RecoveryMeasures:
         """From the end of the last span until this one. ``holder``: of the usable token, -1 if
         there is none; ``flying``: it is under way."""
         if self.moved or holder != self.holder:
-            self.look(parts, holder)
+            self.note_reach(parts, holder)
         start = self.time
         length = end - start
         self.time = end
@@ -113,7 +113,7 @@ class RecoveryMeasures:
         self.idle += length * max(0, self.permits - used - (free if holder >= 0 else 0))
 
     def ends(self) -> None:
-        self.look((), -1)
+        self.note_reach((), -1)
 
     def figures(self) -> dict[str, Any]:
         time = self.time if self.time > 0.0 else 1.0

@@ -183,7 +183,7 @@ class Rerun(Steps):
         """A mutant may let a client in that does not wait."""
         return super().admits(node, enter) if enter.client in self.present else 0
 
-    def carry(self, message: Message) -> None:
+    def transmit(self, message: Message) -> None:
         self.in_flight += 1
 
     def enters(self, node: Actor, client: SimulatedClient) -> None:

@@ -138,12 +138,11 @@ class Play:
             run.behaviours[action.node] = action.choice
         run.lines.append(f"> {action.text()}")
         try:
-            if player.attempt(number, action.text().split()):
-                return True
+            player.attempt(number, action.text().split())
         except Impossible:
-            pass
-        run.lines.pop()
-        return False
+            run.lines.pop()
+            return False
+        return True
 
     def finish(self) -> None:
         """Let everything arrive and everybody leave."""

@@ -78,7 +78,7 @@ class Effects:
                     permits -= message.permits()
                     if kind.lends or self.watched:
                         self.hands_over(message)
-                self.carry(message)
+                self.transmit(message)
             elif isinstance(effect, Enter):
                 permits -= self.admits(node, effect)
             elif isinstance(effect, Save):
@@ -103,7 +103,7 @@ class Effects:
 
     # -- what an effect comes to --------------------------------------------------------
 
-    def carry(self, message: Message) -> None:
+    def transmit(self, message: Message) -> None:
         """Put a message on its way."""
         raise NotImplementedError
 

@@ -1,7 +1,7 @@
 """One step: call a handler with its cause, carry out its effects, judge them, write them down.
 
 Engine, driven runs, scenarios and replay all run nodes this way and no other. What carrying out
-means is theirs to say: :meth:`Steps.carry` a message, :meth:`Steps.enters` a client.
+means is theirs to say: :meth:`Steps.transmit` a message, :meth:`Steps.enters` a client.
 """
 
 from __future__ import annotations

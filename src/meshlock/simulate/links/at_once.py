@@ -54,11 +54,11 @@ class AtOnce(MobileSimulation):
         self.take_off(message)
         super().deliver(message)
 
-    def carry(self, message: Message) -> None:
+    def transmit(self, message: Message) -> None:
         if message.serial > 0:
             raise ValueError(f"node {message.sender} sent one {message.kind} object twice")
         if not self.graph.linked(message.sender, message.receiver):
             self.stray(message)
             return
         self.put_on(message)
-        super().carry(message)
+        super().transmit(message)

@@ -250,7 +250,7 @@ class CustodySimulation(MobileSimulation):
         line.wire[end].remove(message)
         super().deliver(message)
 
-    def carry(self, message: Message) -> None:
+    def transmit(self, message: Message) -> None:
         if message.serial > 0:
             raise ValueError(f"node {message.sender} sent one {message.kind} object twice")
         line = self.lines.get(self.link(message.sender, message.receiver))
@@ -261,18 +261,18 @@ class CustodySimulation(MobileSimulation):
         life = line.sees[1 - end]
         if life != NO_LIFE and line.noticed[end] != life:
             line.wire[end].append(message)
-            super().carry(message)
+            super().transmit(message)
         elif precious(message):
-            self.keep(message)
+            self.number_unsent(message)
             line.custody[end].append(message)
             self.seek(line, end)
         elif life == NO_LIFE:
             self.stray(message)
         else:  # the receiver has noticed what the sender has not
-            super().carry(message)
+            super().transmit(message)
             self.strays.add(message.serial)
 
-    def keep(self, message: Message) -> None:
+    def number_unsent(self, message: Message) -> None:
         """Number a message that goes straight into custody, and crosses no link yet."""
         self.measures.more_crossings -= 1
         self.in_flight += 1

@@ -126,7 +126,7 @@ class RoutedSimulation(MobileSimulation):
 
     # -- messages -------------------------------------------------------------------------
 
-    def carry(self, message: Message) -> None:
+    def transmit(self, message: Message) -> None:
         sender, receiver = message.sender, message.receiver
         self.in_flight += 1
         self.measures.more_crossings -= 1  # until it sets off
@@ -167,7 +167,7 @@ class RoutedSimulation(MobileSimulation):
                 order.turn(message.receiver, self.now)
             order.last = arrival = max(arrival, order.last)
         self.arrived.discard(message.serial)
-        self.agenda.put(arrival, message)
+        self.agenda.add(arrival, message)
 
     def deliver(self, message: Message) -> None:
         sender, receiver = message.sender, message.receiver
