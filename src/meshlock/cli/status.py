@@ -71,7 +71,7 @@ def picture(
         Text(f"{found['node']} at {found['address']}, links {protected}\n", style="bold"),
         *pools(found, rates),
         Text(),
-        clients(found, most_clients),
+        *clients(found, most_clients),
         Text(),
         links(found["links"]),
         *[
@@ -79,7 +79,7 @@ def picture(
             for address, reason in sorted(found.get("no_link", {}).items())
         ],
         Text(),
-        chart(found["node"], found["map"]),
+        *chart(found["node"], found["map"]),
     )
 
 
@@ -107,110 +107,104 @@ def pools(found: dict[str, Any], rates: dict[str, float] | None) -> list[Rendera
     rows: Rows = []
     remarks: list[RenderableType] = []
     for name, pool in sorted(found["pools"].items()):
-        if not pool["known"]:
-            rows.append([name, "?"])
-            remarks.append(Text(f"{name}: {pool['why']}", style="yellow"))
-            continue
-        who = pool["who"]
-        longest = max((one["seconds"] for one in who["waiting"]), default=None)
-        row: list[RenderableType] = [
-            name,
-            str(who["permits"]),
-            who["token"] or "?",
-            "?" if who["free"] is None else str(who["free"]),
-            "?" if who["held"] is None else str(who["held"]),
-            str(who["queued"]),
-            "" if longest is None else lasting(longest),
-            f"{pool['entries']:,}",
-        ]
-        if rates is not None:
-            row.append(f"{rates[name]:.1f}" if name in rates else "")
-        rows.append(row)
-        if who["why"]:
-            unknown = f"{name}: holders unknown: {who['why']}"
-            remarks.append(Text(unknown, style="yellow"))
-        if who["surplus"]:
-            surplus = f"{name} was made smaller: {who['surplus']} to be released before any is free"
-            remarks.append(Text(surplus, style="yellow"))
-        if pool["conflict"]:
-            remarks.append(Text(f"{name}: {pool['conflict']}", style="red"))
-        if pool.get("lease"):
-            remarks.append(leases(name, pool, known=not who["why"]))
-        elif pool["recovery"]:
-            remarks.append(Text(f"{name}: {pool['recovery']}"))
-        if not pool.get("lease") and pool.get("why"):
-            remarks.append(Text(f"{name}: {pool['why']}", style="red"))
+        known = pool["known"]
+        rows.append([name, *figures(pool)] if known else [name, "?"])
+        if known and rates is not None:
+            rows[-1].append(f"{rates[name]:.1f}" if name in rates else "")
+        said = remarks_on(name, pool) if known else [(f"{name}: {pool['why']}", "yellow")]
+        remarks += [Text(text, style) for text, style in said]
     return [Narrowing([*names, *([] if rates is None else ["per s>"])], rows), *remarks]
 
 
-def leases(name: str, pool: dict[str, Any], known: bool) -> RenderableType:
+def figures(pool: dict[str, Any]) -> list[str]:
+    who = pool["who"]
+    longest = max((one["seconds"] for one in who["waiting"]), default=None)
+    return [
+        str(who["permits"]),
+        who["token"] or "?",
+        *["?" if who[key] is None else str(who[key]) for key in ("free", "held")],
+        str(who["queued"]),
+        "" if longest is None else lasting(longest),
+        f"{pool['entries']:,}",
+    ]
+
+
+def remarks_on(name: str, pool: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is wrong with a pool, and what is so, each with its colour."""
+    who = pool["who"]
+    if who["why"]:
+        yield f"{name}: holders unknown: {who['why']}", "yellow"
+    if who["surplus"]:
+        smaller = f"{name} was made smaller: {who['surplus']} to be released before any is free"
+        yield smaller, "yellow"
+    if pool["conflict"]:
+        yield f"{name}: {pool['conflict']}", "red"
+    if pool.get("lease"):
+        yield from leases(name, pool, known=not who["why"])
+        return
+    if pool["recovery"]:
+        yield f"{name}: {pool['recovery']}", ""
+    if pool.get("why"):
+        yield f"{name}: {pool['why']}", "red"
+
+
+def leases(name: str, pool: dict[str, Any], known: bool) -> Iterator[tuple[str, str]]:
     """Of a pool that survives crashes: how it is, and why one waits. If its holders are not
     ``known``, that was asked later and says why, so nothing older is said of it."""
-    from rich.text import Text
-
     epoch = "no epoch yet" if pool["epoch"] is None else f"epoch {pool['epoch']}"
     members, reached = len(pool["members"]), pool["members_reachable"]
     quorum = f"{reached} of {members} members reachable (quorum: {pool['quorum']})"
-    text = Text(f"{name}: {epoch}, leases of {pool['lease']:g} s")
+    line = f"{name}: {epoch}, leases of {pool['lease']:g} s"
     if known:
-        text.append(f", {quorum}" if members else ", members not known yet")
-    if pool["members_without_vote"]:
-        text.append(f"; without a vote: {', '.join(pool['members_without_vote'])}", style="red")
-    if pool["unreachable"]:
-        text.append(f"; unreachable: {', '.join(pool['unreachable'])}", style="red")
+        line += f", {quorum}" if members else ", members not known yet"
+    missing = {"without a vote": pool["members_without_vote"], "unreachable": pool["unreachable"]}
+    for what, nodes in missing.items():
+        line += f"; {what}: {', '.join(nodes)}" if nodes else ""
+    yield line, "red" if any(missing.values()) else ""
     if members == 1:
-        text.append(f"\n{name}: {pool['recovery']}")
+        yield f"{name}: {pool['recovery']}", ""
     if pool["unready"] not in ("", pool["conflict"]) and known:
-        text.append(f"\n{name}: {pool['unready']}", style="red")
+        yield f"{name}: {pool['unready']}", "red"
     elif pool["why"] and known:
-        text.append(f"\n{name}: requests wait: {pool['why']}", style="yellow")
-    return text
+        yield f"{name}: requests wait: {pool['why']}", "yellow"
 
 
-def clients(found: dict[str, Any], most: int) -> RenderableType:
+def clients(found: dict[str, Any], most: int) -> list[RenderableType]:
     """Who holds permits and who waits for them, in the whole mesh, as ledgers of tokens say."""
-    from rich.console import Group
     from rich.text import Text
 
     rows: Rows = []
     unlisted = unlisted_permits = 0
     for name, pool in sorted(found["pools"].items()):
-        who = pool.get("who")
-        if who is None:
-            continue
+        who = pool.get("who", {"holding": [], "waiting": [], "queued": 0, "held": None})
         for one in who["holding"]:
             holds = Text("lapses", style="red") if one["lapsing"] else Text("holds", style="green")
             slots = " ".join(one["slots"])
-            rows.append(
-                [name, holds, str(one["want"]), *person(one), slots and short(slots), "", ""],
-            )
+            rows.append([name, holds, *person(one), slots and short(slots), "", ""])
         for one in who["waiting"]:
-            waits, priority = Text("waits", style="yellow"), str(one["priority"])
             deadline = "" if one["deadline"] is None else left(one["deadline"])
-            rows.append([name, waits, str(one["want"]), *person(one), "", priority, deadline])
+            waits = Text("waits", style="yellow")
+            rows.append([name, waits, *person(one), "", str(one["priority"]), deadline])
         unlisted += who["queued"] - len(who["waiting"])
         if who["held"] is not None:
             out = who["held"] + who["surplus"]
             unlisted_permits += out - sum(one["want"] for one in who["holding"])
     if not rows:
-        return Text("nobody holds or waits", style="dim")
+        return [Text("nobody holds or waits", style="dim")]
     headings = ["pool", "client", "permits>", "for>", "node", "label", "slots", "priority>"]
     if any(row[-1] for row in rows):
         headings.append("deadline>")
-    rest = []
     if len(rows) + (unlisted + unlisted_permits > 0) > most:
         unlisted += len(rows) - most + 1
         rows = rows[: most - 1]
-    if unlisted:
-        rest.append(f"... and {unlisted} more")
-    if unlisted_permits:
-        rest.append(f"... and holders of {unlisted_permits} more permits")
-    return Group(Narrowing(headings, rows), *[Text(line, style="dim") for line in rest])
+    rest = [f"... and {unlisted} more"] if unlisted else []
+    rest += [f"... and holders of {unlisted_permits} more permits"] if unlisted_permits else []
+    return [Narrowing(headings, rows), *[Text(line, style="dim") for line in rest]]
 
 
-def person(one: dict[str, Any]) -> tuple[str, str, str]:
-    """For how long, where, and who."""
-    return lasting(one["seconds"]), one["node"], short(one["label"])
+def person(one: dict[str, Any]) -> tuple[str, str, str, str]:
+    """How many permits, for how long, where, and who."""
+    return str(one["want"]), lasting(one["seconds"]), one["node"], short(one["label"])
 
 
 def short(text: str) -> str:
@@ -229,33 +223,28 @@ def lasting(seconds: float) -> str:
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
-def chart(me: str, known: dict[str, Any]) -> RenderableType:
+def chart(me: str, known: dict[str, Any]) -> list[RenderableType]:
     """The whole mesh, the nearest first, those who cannot be reached last."""
-    from rich.console import Group
+    from math import inf
+
     from rich.text import Text
 
-    def place(name: str) -> tuple[bool, int, str]:
-        distance = known[name]["distance"]
-        return distance is None, distance or 0, name
+    def distance(name: str) -> float:
+        away: float | None = known[name]["distance"]
+        return inf if away is None else away
 
     nodes = table("node", "links away>", "linked to")
-    for name in sorted(known, key=place):
-        distance, links = known[name]["distance"], " ".join(known[name]["links"])
-        if known[name]["left"] or known[name].get("gone"):
-            nodes.add_row(name, Text("left" if known[name]["left"] else "gone", style="dim"))
-        elif distance is None:
+    for name in sorted(known, key=lambda name: (distance(name), name)):
+        node, links = known[name], " ".join(known[name]["links"])
+        if node["left"] or node.get("gone"):
+            nodes.add_row(name, Text("left" if node["left"] else "gone", style="dim"))
+        elif node["distance"] is None:
             nodes.add_row(name, Text("unreachable", style="red"), Text(links, style="dim"))
         else:
-            nodes.add_row(name, "here" if name == me else str(distance), links)
-    only = [
-        Text(
-            f"{name} is a single point of failure: without it, other nodes cannot reach each other",
-            "yellow",
-        )
-        for name in sorted(known)
-        if known[name]["only_way"]
-    ]
-    return Group(nodes, *only)
+            nodes.add_row(name, "here" if name == me else str(node["distance"]), links)
+    only = "{} is a single point of failure: without it, other nodes cannot reach each other"
+    alone = [name for name in sorted(known) if known[name]["only_way"]]
+    return [nodes, *[Text(only.format(name), "yellow") for name in alone]]
 
 
 class Narrowing:
