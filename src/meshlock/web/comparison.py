@@ -17,12 +17,10 @@ from meshlock.errors import Refused
 from meshlock.simulate import scenario
 from meshlock.simulate.player import Player
 from meshlock.simulate.scenario import Scenario
-from meshlock.simulate.settings import run_settings, simulation
-from meshlock.simulate.whole_run import whole_run
 from meshlock.trace.writer import TraceWriter
 from meshlock.web.driving import Growing, whole
 from meshlock.web.index import Index
-from meshlock.web.menu import written
+from meshlock.web.menu import simulated_run
 
 MOST_NODES = 20
 MOST_REQUESTS = 100
@@ -136,8 +134,5 @@ def simulated(values: dict[str, str | int]) -> Side:
     if find(str(values["algorithm"])).assumes.complete_graph:
         values = {**values, "topology": "complete"}
 
-    def run(file: Any) -> None:
-        whole_run(simulation(run_settings(values), TraceWriter(file, True)), lambda: None)
-
-    index = written("run", run)
+    index = simulated_run(values)
     return Side(index, [round(time, 9) for time in index.times[1:]], [])

@@ -89,12 +89,14 @@ def scenario_run(name: str, algorithm: str) -> Index:
 def example_run(name: str) -> Index:
     if name not in examples():
         raise Refused(f"There is no study '{name}'.")
-    settings = {key: value for key, value in examples()[name].items() if key != "title"}
+    return simulated_run({k: value for k, value in examples()[name].items() if k != "title"})
 
+
+def simulated_run(settings: dict[str, str | int]) -> Index:
     def run(file: BinaryIO) -> None:
         whole_run(simulation(run_settings(settings), TraceWriter(file, True)), lambda: None)
 
-    return written(name, run)
+    return written("run", run)
 
 
 class Counterexample:
