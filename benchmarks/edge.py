@@ -120,12 +120,14 @@ async def two_nodes() -> AsyncIterator[tuple[Node, Node]]:
 
 async def pools(count: int) -> dict[str, float]:
     async with two_nodes() as (one, two):
-        await until(lambda: "n1" in one.mesh.linked and "n0" in two.mesh.linked)
+        await until(lambda: "n1" in one._local.mesh.linked and "n0" in two._local.mesh.linked)
         memory, begin, cpu = resident(), time.monotonic(), cpu_seconds()
         names = [f"p{number}" for number in range(count)]
         made = [one.pool(name, 1, most_members=1) for name in names]
         await until(lambda: all(pool._source.ready.is_set() for pool in made))
-        await until(lambda: sum("n0" in pool.peers.near for pool in two.pools.values()) == count)
+        await until(
+            lambda: sum("n0" in pool.peers.near for pool in two._local.pools.values()) == count
+        )
         took, cpu = time.monotonic() - begin, cpu_seconds() - cpu
         memory = resident() - memory
         await asyncio.sleep(2.0)
@@ -168,8 +170,13 @@ class Watched(Node):
 
     changed_at = 0.0
 
-    def map_changed(self) -> None:
-        super().map_changed()
+    async def start(self) -> None:
+        self.react = self._local.map_changed
+        self._local.map_changed = self.note_change  # type: ignore[method-assign]
+        await super().start()
+
+    def note_change(self) -> None:
+        self.react()
         self.changed_at = time.monotonic()
 
 
@@ -198,11 +205,13 @@ class Some:
     async def know(self, size: int) -> dict[str, Any]:
         """Until all of these know the whole network, and the pool that node 0 makes."""
         nodes = self.nodes.values()
-        await until(lambda: all(len(node.mesh.link_map.ways) == size for node in nodes))
+        await until(lambda: all(len(node._local.mesh.link_map.ways) == size for node in nodes))
         if 0 in self.nodes:
             self.nodes[0].pool("p", 3, most_members=1)  # else epochs would be measured, too
         await until(
-            lambda: all("p" in node.pools and node.pools["p"].adapter.core for node in nodes)
+            lambda: all(
+                "p" in node._local.pools and node._local.pools["p"].adapter.core for node in nodes
+            )
         )
         return {"memory": resident() / len(nodes)}
 
@@ -211,7 +220,7 @@ class Some:
         idle, and what is told is not of one link only."""
 
         def is_settled(node: Watched) -> bool:
-            members = node.pools["p"].adapter.members
+            members = node._local.pools["p"].adapter.members
             takes_part = members is not None and members.node.epoch.inner is not None
             return takes_part and time.monotonic() - node.changed_at > CALM
 
@@ -224,9 +233,11 @@ class Some:
         self.told.bytes = 0
         begin = time.monotonic()
         if one in self.nodes:
-            mesh = self.nodes[one].mesh
+            mesh = self.nodes[one]._local.mesh
             mesh.restore(far) if up else mesh.cut(far, 600.0)
-        await until(lambda: all((far in node.mesh.link_map.links[ends]) == up for node in nodes))
+        await until(
+            lambda: all((far in node._local.mesh.link_map.links[ends]) == up for node in nodes)
+        )
         last = max(node.changed_at for node in nodes)
         await asyncio.sleep(1.0)
         return {"began": begin, "knew": last, "bytes": self.told.bytes}

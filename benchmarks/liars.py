@@ -31,7 +31,7 @@ CONTENT = Content("inbox", 0, "ANYTHING", b"x" * 100)
 class Inbox:
     def __init__(self, node: Node) -> None:
         self.count = 0
-        node.mesh.receivers["inbox"] = self
+        node._local.mesh.receivers["inbox"] = self
 
     def receive(self, sender: str, frame: Any) -> None:
         self.count += 1
@@ -43,14 +43,16 @@ async def row(certificates: Path | None) -> dict[str, Node]:
         peers = [list(nodes.values())[-1].address] if nodes else []
         nodes[name] = Node(name, peers=peers, certificates=certificates, dead=60.0, state=None)
         await nodes[name].start()
-    while not nodes["a"].mesh.link_map.reaches("c") or not nodes["c"].mesh.link_map.reaches("a"):
+    while not nodes["a"]._local.mesh.link_map.reaches("c") or not nodes[
+        "c"
+    ]._local.mesh.link_map.reaches("a"):
         await asyncio.sleep(0.01)
     return nodes
 
 
 async def measure(nodes: dict[str, Node], how: str) -> float:
     """Microseconds of CPU per message."""
-    mesh = nodes["a"].mesh
+    mesh = nodes["a"]._local.mesh
     inbox = Inbox(nodes["c" if how == "routed" else "b"])
     began = time.process_time()
     for sent in range(BURST, MESSAGES + BURST, BURST):
@@ -73,7 +75,7 @@ async def costs(certificates: Path) -> None:
             for how, times in found.items():
                 times.append(await measure(nodes, how))
         for node in nodes.values():
-            await node.vanish()
+            await node._local.vanish()
         text = ", ".join(f"{how} {statistics.median(times):.1f}" for how, times in found.items())
         print(f"{'TLS' if protected else 'plain'}: {text} us of CPU per message")
 

@@ -126,7 +126,7 @@ async def dial(address: str, secret: str | None) -> float:
     async with Node("honest", secret=secret) as node:
         began = time.monotonic()
         node.connect(address)
-        while "victim" not in node.mesh.linked:
+        while "victim" not in node._local.mesh.linked:
             await asyncio.sleep(0.002)
         return time.monotonic() - began
 

@@ -288,7 +288,7 @@ def exposed() -> set[str]:
     async def text() -> str:
         async with Node("ann") as node:
             node.pool("docks", permits=1)
-            return exposition(node)
+            return exposition(node._local)
 
     names: set[str] = set()
     for name, kind in re.findall(r"(?m)^# TYPE (\w+) (\w+)$", asyncio.run(text())):

@@ -73,7 +73,7 @@ class Machine:
                 await asyncio.sleep(PAUSE)
                 continue
             self.served += 1
-            story.enters(self, want, node.pools["docks"].adapter.identity)
+            story.enters(self, want, node._local.pools["docks"].adapter.identity)
             try:
                 lost = asyncio.ensure_future(grant.wait_lost())
                 await asyncio.wait([lost], timeout=story.chance.uniform(0.02, 0.5))
@@ -87,8 +87,8 @@ class Machine:
         """Its clients are programs of the same process."""
         node, self.node = self.node, None
         if node is not None:
-            self.story.network.kill(node.mesh)
-            await node.vanish()
+            self.story.network.kill(node._local.mesh)
+            await node._local.vanish()
         for task in self.tasks:
             task.cancel()
         self.tasks = []

@@ -25,5 +25,5 @@ async def line(network: Network, names: str = "abcd", dead: float = 0.5) -> Asyn
                 peers = [wires[-1].address]
             nodes[name] = node = Node(name, peers=peers, dead=dead, min_links=0)
             await node.start()
-            stack.push_async_callback(node.vanish)
+            stack.push_async_callback(node._local.vanish)
         yield nodes, wires

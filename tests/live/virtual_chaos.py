@@ -153,9 +153,9 @@ class Chaos:
     async def kill(self, name: str) -> None:
         self.note("kill", name)
         node = self.loses(name)
-        self.network.kill(node.mesh)
+        self.network.kill(node._local.mesh)
         self.judge_errors(node)
-        await node.vanish()
+        await node._local.vanish()
 
     async def leave(self, name: str) -> None:
         """In good order; but its clients hear of it late."""
@@ -165,13 +165,13 @@ class Chaos:
         self.judge_errors(node)
 
     def judge_errors(self, node: Node) -> None:
-        counts = node.mesh.failures.counts
+        counts = node._local.mesh.failures.counts
         if counts:
             self.judge.blame("errors", f"{node.name} failed at {counts}")
 
     def pool(self, name: str) -> LocalPool | None:
         """If its node is up, and knows it."""
-        pool = self.nodes[name].pools["docks"] if name in self.nodes else None
+        pool = self.nodes[name]._local.pools["docks"] if name in self.nodes else None
         return pool if pool is not None and pool.adapter.members is not None else None
 
     def chosen(self) -> list[str]:
@@ -199,7 +199,7 @@ class Chaos:
     # -- clients -------------------------------------------------------------------------------
 
     async def work(self, node: Node, program: Program | None) -> None:
-        pool, random, judge = node.pools["docks"], self.random, self.judge
+        pool, random, judge = node._local.pools["docks"], self.random, self.judge
         while True:
             await asyncio.sleep(random.expovariate(1 / (HURRY if self.hurry else self.think)))
             highest, asked = max(judge.fences, default=0), clock.seconds()

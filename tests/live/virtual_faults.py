@@ -112,8 +112,10 @@ class Faults:
                 run.judge.disturbed()
                 run.note("blink", name)
                 node = run.nodes[name]
-                for peer in sorted(node.mesh.linked):
-                    node.mesh.cut(peer, random.uniform(0.05, 0.8) * node.dead)
+                for peer in sorted(node._local.mesh.linked):
+                    node._local.mesh.cut(
+                        peer, random.uniform(0.05, 0.8) * node._local.settings.dead
+                    )
 
     async def end(self) -> None:
         while self.tasks:

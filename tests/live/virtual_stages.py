@@ -118,7 +118,7 @@ class Stages:
         await run.kill(name)
         await run.start(name)
         run.hurry = True
-        await self.until(lambda: bool(run.nodes[name].mesh.linked))
+        await self.until(lambda: bool(run.nodes[name]._local.mesh.linked))
         for one in self.holders():
             pool = run.pool(one)
             if pool is not None:
@@ -187,7 +187,7 @@ class Stages:
         end = clock.seconds() + SOON
         while clock.seconds() < end:
             try:
-                await Pool(run.nodes[left].pools["docks"]).reset()
+                await Pool(run.nodes[left]._local.pools["docks"]).reset()
                 break
             except Refused:
                 await asyncio.sleep(LEASE / 10)

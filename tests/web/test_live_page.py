@@ -50,7 +50,7 @@ class Mesh:
                     peers = [relay.address]
                 self.nodes[name] = node = meshlock.Node(name, peers=peers, dead=DEAD, min_links=0)
                 await node.start()
-                stack.push_async_callback(node.vanish)
+                stack.push_async_callback(node._local.vanish)
                 address = node.address
             docks = [
                 node.pool("docks", 3 if name == "crane" else None, recovery="none")
@@ -341,7 +341,7 @@ def test_the_way_to_the_token_is_known():
                 pass
 
             def pool_view():
-                return [view(n, "seats")["nodes"][n.name]["pool_view"] for n in (a, b)]
+                return [view(n._local, "seats")["nodes"][n.name]["pool_view"] for n in (a, b)]
 
             await eventually(lambda: sum(node["token_here"] for node in pool_view()) == 1)
             return pool_view()

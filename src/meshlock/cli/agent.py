@@ -87,8 +87,9 @@ async def serve(settings: AgentSettings) -> None:
     async with AsyncExitStack() as stack:
         service = stack.enter_context(Service())
         await stack.enter_async_context(node)
-        if node.promises is not None:
-            node.promises.open()  # if nothing can be kept there, say so before anybody relies on it
+        promises = node._local.promises
+        if promises is not None:
+            promises.open()  # if nothing can be kept there, say so before anybody relies on it
         if settings.discover:
             from meshlock.live.interfaces.discovery import Discovery
 

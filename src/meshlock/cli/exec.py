@@ -102,8 +102,7 @@ def execute(
     said.start()
     try:
         body = partial(acquire_body, *wanted, known_as, due, "")
-        given = agent.acquire(pool, timeout, body)
-        session, grant = given if isinstance(given, tuple) else finished(given)
+        session, grant = finished(agent.acquire(pool, timeout, body))
     except TimeoutError as error:
         click.echo(f"meshlock: {error}", err=True)
         sys.exit(NOT_IN_TIME)

@@ -16,7 +16,7 @@ import msgspec
 from meshlock.errors import Refused, setting
 from meshlock.live.interfaces.http import Interface
 from meshlock.live.interfaces.http_requests import HTTPError, Request
-from meshlock.live.interfaces.node import Node
+from meshlock.live.interfaces.local_node import LocalNode
 from meshlock.live.interfaces.serving import Access
 from meshlock.live.interfaces.site import Response, Route
 from meshlock.live.machine import limits
@@ -35,7 +35,7 @@ OLD = 3.0
 """Rounds of questions: what was received longer ago is stale, and no part of the picture."""
 
 
-def view(node: Node, pool: str) -> dict[str, Any]:
+def view(node: LocalNode, pool: str) -> dict[str, Any]:
     """Everything that the page shows of this pool (the first one, if it is not there)."""
     status = node.status()
     names = sorted(node.pools)

@@ -7,8 +7,8 @@ import secrets
 from typing import Any
 
 from meshlock.errors import Refused
-from meshlock.live.interfaces.node import Node
-from meshlock.live.pools.grants import Grant
+from meshlock.live.interfaces.local_node import LocalNode
+from meshlock.live.pools.grants import Grant, Pool
 
 ABANDONED_AFTER = 15.0
 """Seconds without the page that asked: then it counts as closed."""
@@ -49,7 +49,7 @@ class PageRequest:
 
 
 class PageRequests:
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: LocalNode) -> None:
         self.node = node
         self.all: dict[str, PageRequest] = {}
         self.sweeping: asyncio.TimerHandle | None = None
@@ -69,7 +69,7 @@ class PageRequests:
 
     async def run(self, request: PageRequest) -> None:
         try:
-            pool = self.node.pool(request.pool)
+            pool = Pool(self.node.registry.use(request.pool))
             request.grant = await pool.acquire(request.want, priority=request.priority)
             request.state = "held"
             if await request.grant.wait_lost():

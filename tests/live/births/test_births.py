@@ -152,10 +152,10 @@ def test_a_vote_is_for_one_maker_after_a_restart_too() -> None:
             await a.start()
             docks(a)
             await eventually(lambda: identity(a))
-            b_vote = b.pools["docks"].birth.election.choice
+            b_vote = b._local.pools["docks"].birth.election.choice
             assert b_vote == identity(a)
-            await a.vanish()
-            await b.vanish()
+            await a._local.vanish()
+            await b._local.vanish()
         for path in default_folder("b").glob("docks.promised"):
             path.unlink()  # it had not come so far
         async with (
@@ -201,8 +201,8 @@ def test_the_first_comes_back_without_its_disk(cut: bool) -> None:
                 docks(node, promote_after=0.1)
             await eventually(lambda: len(members(others[0])) == 3)
             made = identity(a)
-            await a.vanish()
-            network.kill(a.mesh)
+            await a._local.vanish()
+            network.kill(a._local.mesh)
             forget("a")
             if cut:
                 wire.cut()
@@ -243,15 +243,17 @@ def test_a_candidate_that_restarts_begins_anew() -> None:
         peers = addresses(one, other)
         b = Node("b", listen=peers[1], peers=peers)
         async with Node("a", listen=peers[0], peers=peers) as a:
-            election = a.pools.setdefault("docks", a.registry.made("docks")).birth.election
+            election = a._local.pools.setdefault(
+                "docks", a._local.registry.made("docks")
+            ).birth.election
             election.founders[7], election.choice = "b", 7
             await b.start()
             docks(a)
-            await eventually(lambda: a.mesh.linked)
+            await eventually(lambda: a._local.mesh.linked)
             await a_while(5.0)
             assert identity(a) == 0
-            b.mesh.receivers.pop("docks", None)
-            b.pools.pop("docks", None)
+            b._local.mesh.receivers.pop("docks", None)
+            b._local.pools.pop("docks", None)
             default_folder("b").mkdir(parents=True, exist_ok=True)
             (default_folder("b") / "docks.vote").write_text(
                 '{"identity": 7, "founder": "b", "withdrawn": []}'
@@ -277,8 +279,8 @@ def test_the_maker_may_die_six_seconds_after_two_others_have_joined() -> None:
             await eventually(lambda: all(identity(node) for node in nodes))
             await a_while(6.0)
             assert [len(members(node)) for node in nodes] == [3, 3, 3]
-            await nodes[0].vanish()
-            network.kill(nodes[0].mesh)
+            await nodes[0]._local.vanish()
+            network.kill(nodes[0]._local.mesh)
             began = loop.time()
             for node in nodes[1:]:
                 async with node.pool("docks", 3).acquire(3, timeout=LIMIT):
@@ -297,8 +299,8 @@ def test_a_lost_quorum_says_why_peers_are_not_linked() -> None:
             for node in (a, b):
                 node.pool("docks", 3, members=members)
             (await docks(a).acquire(timeout=LIMIT)).release()
-            await b.vanish()
-            network.kill(b.mesh)
+            await b._local.vanish()
+            network.kill(b._local.mesh)
             away = f"no link to {b.address} (connection refused: nothing listens there)"
             await eventually(lambda: away in a.status()["pools"]["docks"]["unready"])
             await a_while(2 * LEASE)
@@ -316,12 +318,12 @@ def test_a_peer_that_has_linked_to_us_is_not_said_to_refuse() -> None:
         b = Node("b", listen=at[1])
         await b.start()
         async with Node("a", listen=at[0], peers=[at[1]]) as a:
-            await eventually(lambda: "b" in a.mesh.linked)
-            await b.vanish()
-            network.kill(b.mesh)
+            await eventually(lambda: "b" in a._local.mesh.linked)
+            await b._local.vanish()
+            network.kill(b._local.mesh)
             await eventually(lambda: at[1] in a.status()["no_link"])
             async with Node("b", listen=None, peers=[at[0]]):
-                await eventually(lambda: "b" in a.mesh.linked)
+                await eventually(lambda: "b" in a._local.mesh.linked)
                 await a_while(2 * LAST_RETRY)
                 assert a.status()["no_link"] == {}
 

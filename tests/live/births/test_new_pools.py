@@ -34,7 +34,7 @@ def docks(node: Node, permits: int | None = 3, **settings: Any) -> Pool:
 
 
 def identity(node: Node) -> int:
-    return node.pools["docks"].adapter.identity if "docks" in node.pools else 0
+    return node._local.pools["docks"].adapter.identity if "docks" in node._local.pools else 0
 
 
 @contextmanager
@@ -88,8 +88,8 @@ def test_the_maker_comes_back_to_what_it_made() -> None:
             a = await stack.enter_async_context(Node("a", peers=[b.address]))
             before = await docks(a).acquire(1, timeout=LIMIT)
             made = identity(a)
-            await eventually(lambda: b.pools["docks"].peers.near)
-            await a.vanish()
+            await eventually(lambda: b._local.pools["docks"].peers.near)
+            await a._local.vanish()
             again = await stack.enter_async_context(Node("a"))  # it knows nobody, and need not
             began = loop.time()
             after = await docks(again).acquire(3, timeout=LIMIT)
@@ -174,8 +174,8 @@ def test_nodes_that_start_together_end_up_in_one_pool(seed: int) -> None:
             for node in nodes:
                 await stack.enter_async_context(node)
             for node in nodes:
-                node.peers = [other.address for other in nodes if other is not node]
-                for address in node.peers:
+                node._local.peers = [other.address for other in nodes if other is not node]
+                for address in node._local.peers:
                     node.connect(address)
             used = most = 0
 
@@ -191,7 +191,7 @@ def test_nodes_that_start_together_end_up_in_one_pool(seed: int) -> None:
             await asyncio.gather(*[work(node) for node in nodes])
             assert most == 2  # of three
             assert len({identity(node) for node in nodes}) == 1
-            assert not any(node.pools["docks"].conflict for node in nodes)
+            assert not any(node._local.pools["docks"].conflict for node in nodes)
 
     run(story, seed)
 
@@ -212,7 +212,7 @@ def test_makers_that_only_meet_through_others_end_up_in_one_pool(seed: int) -> N
                 pass
             async with docks(nodes[4]).acquire(3, timeout=LIMIT):
                 pass
-            assert not any(node.pools["docks"].conflict for node in nodes)
+            assert not any(node._local.pools["docks"].conflict for node in nodes)
 
     run(story, seed)
 
@@ -251,7 +251,9 @@ def test_of_two_pools_that_were_both_used_one_goes_on_without_a_storm(
                     await docks(goes, None).set_permits(permits, timeout=LIMIT)
                 intruder = await docks(goes, None).acquire(1, timeout=LIMIT)
                 a.connect(b.address)
-                await eventually(lambda: a.pools["docks"].conflict and b.pools["docks"].conflict)
+                await eventually(
+                    lambda: a._local.pools["docks"].conflict and b._local.pools["docks"].conflict
+                )
                 await eventually(lambda: all(grant.lost for grant in grants[goes]))
                 await a_while(20.0)
                 async with docks(stays).acquire(1, timeout=LIMIT) as grant:
@@ -269,8 +271,8 @@ def test_of_two_pools_that_were_both_used_one_goes_on_without_a_storm(
                 with pytest.raises(Refused, match="Two separate pools"):
                     await docks(goes).acquire()
                 with pytest.raises(Refused, match="x is no neighbour in another pool docks"):
-                    await goes.pools["docks"].participation.join("x")
-                assert await goes.pools["docks"].participation.join(stays.name) == 3
+                    await goes._local.pools["docks"].participation.join("x")
+                assert await goes._local.pools["docks"].participation.join(stays.name) == 3
                 for grant in grants[stays]:
                     grant.release()
                 await eventually(lambda: len({identity(node) for node in (a, b, c, d)}) == 1)
@@ -290,7 +292,7 @@ def test_a_single_maker_gives_way_to_three_members() -> None:
             await eventually(lambda: len(members(nodes["a"])) == 3)
             held = await docks(nodes["b"]).acquire(2, timeout=LIMIT)
             lost = await docks(d).acquire(3, timeout=LIMIT)
-            ours = d.pools["docks"]
+            ours = d._local.pools["docks"]
             d.connect(nodes["a"].address)
             assert await lost.wait_lost()
             await a_while(5.0)
@@ -429,11 +431,11 @@ def test_a_member_that_stays_away_is_replaced_if_somebody_is_there() -> None:
             await eventually(lambda: len(members(nodes["a"])) == 3)
             [spare] = [name for name in nodes if name not in members(nodes["a"])]
             [killed] = [name for name in members(nodes["a"]) if name != "a"][:1]
-            await nodes[killed].vanish()
+            await nodes[killed]._local.vanish()
             await eventually(lambda: spare in members(nodes["a"]) and len(members(nodes["a"])) == 3)
             assert killed not in members(nodes["a"])
             again = next(name for name in members(nodes["a"]) if name != "a")
-            await nodes[again].vanish()
+            await nodes[again]._local.vanish()
             await a_while(20.0)
             assert again in members(nodes["a"])  # there is nobody for its place
             left = [node for name, node in nodes.items() if name not in (killed, again)]

@@ -55,7 +55,7 @@ def test_a_grant_that_comes_with_the_interrupt_goes_back() -> None:
         given_up: Future[meshlock.Grant] = Future()
         assert given_up.cancel()
         asked = Acquire(docks._source, 1, 0, None, None)
-        node.call(docks._wait_for(given_up, asked))
+        node._call(docks._wait_for(given_up, asked))
         pool = node.status()["pools"]["docks"]
         assert (pool["entries"], pool["free_here"], pool["holding"]) == (1, 1, [])
 

@@ -16,7 +16,7 @@ def test_the_page_the_names_and_the_clock(tmp_path: Path) -> None:
     )
     settings = read(file)
     assert (settings.http_names, settings.allow_actions) == (("robot.lan",), True)
-    assert Node.configured(settings).clock_rate == 2.0
+    assert Node.configured(settings)._local.settings.clock_rate == 2.0
     assert (AgentSettings().allow_actions, AgentSettings().clock_rate) == (False, 1.0)
 
 

@@ -36,12 +36,12 @@ async def row(names: str) -> AsyncIterator[dict[str, Node]]:
             peers = [node.address for node in nodes.values()][-1:]
             nodes[name] = node = Node(name, peers=peers, min_links=0)
             await node.start()
-            stack.push_async_callback(node.vanish)
+            stack.push_async_callback(node._local.vanish)
         yield nodes
 
 
 def read(node: Node) -> dict[str, Metric]:
-    return {found.name: found for found in text_string_to_metric_families(exposition(node))}
+    return {found.name: found for found in text_string_to_metric_families(exposition(node._local))}
 
 
 def value(of: Node, name: str, **labels: str) -> float | None:
@@ -79,7 +79,7 @@ def test_a_pool_in_use() -> None:
             assert [one.value for one in all_of_them + counts] == [5.0, 5.0]
             assert value(node, "meshlock_epoch", pool="docks") is None
             assert value(node, "meshlock_quorum_reachable", pool="docks") is None
-            node.mesh.failures.run("leases", {}.__getitem__, "nothing")
+            node._local.mesh.failures.run("leases", {}.__getitem__, "nothing")
             assert value(node, "meshlock_errors_total", where="leases") == 1.0
             assert value(node, "meshlock_info", node="ann", version=__version__) == 1.0
             await eventually(
@@ -115,7 +115,7 @@ def test_a_quorum_that_is_lost_and_the_lease_that_goes_with_it() -> None:
                 assert value(nodes["a"], "meshlock_quorum_reachable", pool="docks") == 1.0
                 assert (value(nodes["a"], "meshlock_epoch", pool="docks") or 0) > 0
                 assert value(nodes["b"], "meshlock_quorum_reachable", pool="docks") == 1.0
-                await nodes["b"].vanish()  # a is alone
+                await nodes["b"]._local.vanish()  # a is alone
                 await grant.wait_lost()
             assert value(nodes["a"], "meshlock_leases_lost_total", pool="docks") == 1.0
             alone = nodes["a"]
@@ -137,11 +137,11 @@ def test_a_node_that_fails_is_unreachable_and_one_that_leaves_is_not() -> None:
             assert value(a, "meshlock_nodes") == 4.0
             assert value(a, "meshlock_nodes_unreachable") == 0.0
             assert nodes["c"].status()["links"]["e"]["left"]
-            await nodes["d"].vanish()
+            await nodes["d"]._local.vanish()
             await eventually(lambda: value(a, "meshlock_nodes_unreachable") == 1.0)
             assert value(a, "meshlock_node_unreachable_seconds", peer="d") is not None
             assert value(a, "meshlock_node_unreachable_seconds", peer="e") is None
-            c = nodes["c"].mesh.link_map
+            c = nodes["c"]._local.mesh.link_map
             c.forget("e")  # as after some minutes
             assert nodes["c"].status()["links"]["e"]["left"]
             async with Node("e", peers=[nodes["c"].address]):
@@ -154,7 +154,7 @@ def test_a_node_that_fails_is_unreachable_and_one_that_leaves_is_not() -> None:
 def test_the_page_lists_every_metric_with_its_meaning() -> None:
     async def collected() -> list[Metric]:
         async with Node("ann") as node:
-            return list(Figures(node).collect())
+            return list(Figures(node._local).collect())
 
     rows = re.findall(r"(?m)^\| `(meshlock_\w+)`[^|]*\| (\w+) \| (.+) \|$", WATCH.read_text())
     names = {"counter": "_total"}

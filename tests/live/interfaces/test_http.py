@@ -164,7 +164,7 @@ def test_healthy_and_ready(tmp_path: Path) -> None:
             assert await ask("/readyz") == (200, {"node": "a", "ready": True, "why": []})
             a.pool("bays")  # which nobody has made yet
             a.pool("gates", 1, members=["a", "b", "c"])
-            await eventually(lambda: a.pools["gates"].describe()["members_reachable"] == 1)
+            await eventually(lambda: a._local.pools["gates"].describe()["members_reachable"] == 1)
             status, told = await ask("/readyz")
             assert status == 503 and not told["ready"]
             assert told["why"] == [

@@ -63,7 +63,7 @@ def test_other_names_and_other_origins_are_turned_away() -> None:
                     headers = {"Host": here, "Origin": origin, "Content-Type": "text/plain"}
                     status, said = await call(port, acquire, headers, {})
                     assert status == 403 and "other sites" in said
-                assert a.pools["docks"].adapter.clients == {}
+                assert a._local.pools["docks"].adapter.clients == {}
                 own = {"Host": here, "Origin": f"http://{here}"}
                 assert (await call(port, acquire, own, {}))[0] == 200
 
@@ -111,7 +111,7 @@ def test_actions_need_the_token_json_and_sense() -> None:
                 assert (await act("cut", {"peer": "b", "seconds": 1e9}))[0] == 400
                 assert (await act("cut", {"peer": "z"}))[0] == 400
                 assert (await act("release", {"request": "z"}))[0] == 400
-                assert a.pools["docks"].adapter.clients == {}
+                assert a._local.pools["docks"].adapter.clients == {}
 
                 status, said = await act("acquire", ask)
                 assert status == 200 and json.loads(said)["state"] in ("waiting", "held")
@@ -123,14 +123,14 @@ def test_actions_need_the_token_json_and_sense() -> None:
                 for request in view["requests"]:
                     status, said = await act("release", {"request": request["request"]})
                     assert json.loads(said)["state"] == "released"
-                await eventually(lambda: a.pools["docks"].adapter.clients == {})
+                await eventually(lambda: a._local.pools["docks"].adapter.clients == {})
 
-                while "b" not in a.mesh.linked:
+                while "b" not in a._local.mesh.linked:
                     await asyncio.sleep(0.01)
                 assert (await act("cut", {"peer": "b"}))[0] == 200
-                assert "b" not in a.mesh.linked
+                assert "b" not in a._local.mesh.linked
                 assert (await act("restore", {"peer": "b"}))[0] == 200
-                while "b" not in a.mesh.linked:
+                while "b" not in a._local.mesh.linked:
                     await asyncio.sleep(0.01)
 
     run(story)
@@ -142,7 +142,7 @@ def test_what_a_page_asked_for_goes_back_when_the_page_goes_away() -> None:
     async def story(_: virtual.Network) -> None:
         async with Node("a") as a:
             docks = a.pool("docks", permits=2)
-            requests = module.PageRequests(a)
+            requests = module.PageRequests(a._local)
             kept, left = requests.start("docks", 1, 0), requests.start("docks", 1, 0)
             waits = requests.start("docks", 2, 5)
             for _ in range(40):

@@ -51,7 +51,7 @@ def test_two_nodes_share_through_a_third_that_only_passes_on() -> None:
                 async with first.acquire(1, timeout=LIMIT) as other:
                     assert other.fence is not None and grant.fence is not None
                     assert other.fence > grant.fence
-            assert "docks" in b.pools  # it was told by its neighbours
+            assert "docks" in b._local.pools  # it was told by its neighbours
             assert a.status()["links"].keys() == {"b"}
             await eventually(lambda: quiet(first, last, b.pool("docks")))
 
@@ -227,7 +227,7 @@ def test_a_node_that_leaves_hands_the_token_on() -> None:
             docks = a.pool("docks", permits=3)
             async with Node("c", peers=[b.address], min_links=0) as c:
                 grant = await c.pool("docks").acquire(2, timeout=LIMIT)
-                assert c.pools["docks"].adapter.core.tokens() == 1  # type: ignore[union-attr]
+                assert c._local.pools["docks"].adapter.core.tokens() == 1  # type: ignore[union-attr]
             assert grant.lost
             assert b.status()["links"]["c"]["up"] is False
             async with docks.acquire(3, timeout=LIMIT):
@@ -243,8 +243,8 @@ def test_a_founder_that_restarts_joins_what_it_founded() -> None:
             await a.start()
             a.pool("docks", permits=3, founder=True, recovery="none")
             async with b.pool("docks").acquire(3, timeout=LIMIT):
-                identity = b.pools["docks"].adapter.identity
-                await a.vanish()
+                identity = b._local.pools["docks"].adapter.identity
+                await a._local.vanish()
                 async with Node("a", peers=[b.address]) as again:
                     docks = again.pool("docks", permits=3, founder=True, recovery="none")
                     await docks._source.ready.wait()
@@ -377,8 +377,8 @@ def test_a_list_of_peers_may_be_the_same_everywhere(
             Node("b", secret=secret, peers=[a.address]) as b,
         ):
             a.connect(a.address)
-            assert a._mesh is not None
-            dialler = a._mesh.dialler.diallers[a.address]
+            assert a._local._mesh is not None
+            dialler = a._local._mesh.dialler.diallers[a.address]
             await dialler
             docks = a.pool("docks", permits=1)
             await eventually(lambda: "b" in docks._source.peers.near)

@@ -20,9 +20,10 @@ import pytest
 import meshlock
 from meshlock import Refused
 from meshlock.live.interfaces import agent_client
+from meshlock.live.interfaces.agent_client import Holding
 from meshlock.live.interfaces.agent_connection import Connection
 from meshlock.live.interfaces.agent_protocol import AgentGone, Unreleased
-from meshlock.live.interfaces.async_client import AgentPool, Line
+from meshlock.live.interfaces.async_client import Line
 from meshlock.live.interfaces.places import Owner, Places, Turns
 from waiting import LIMIT, run_in_real_time, sooner_or_later
 
@@ -412,12 +413,11 @@ def test_only_the_agents_word_is_taken_for_a_loss_the_same_with_an_event_loop(
     async def story() -> None:
         async with meshlock.aconnect(agent.socket) as client:
             grant = await client.pool("bays").acquire()
-            source = cast(AgentPool, grant._source)
-            (holding,) = source.holding.values()
+            holding = cast(Holding, grant._source)
             with monkeypatch.context() as patch:
                 patch.setattr(client._agent, "call", call)
                 patch.setattr(holding, "third", (grant.lease or 0) + 1.0)  # it is asked now
-                source.watch(holding.session)
+                client._wires.watch(holding.session)
                 await asked.wait()
                 await asyncio.sleep(0)
                 assert grant.held and not grant.lost

@@ -9,7 +9,7 @@ from waiting import LIMIT, a_while, eventually
 
 
 def requests(*nodes: Node) -> int:
-    return sum(node.pools["docks"].adapter.measures.sent.get("REQUEST", 0) for node in nodes)
+    return sum(node._local.pools["docks"].adapter.measures.sent.get("REQUEST", 0) for node in nodes)
 
 
 def test_who_asks_again_at_once_has_its_request_go_along_with_the_token() -> None:
@@ -109,7 +109,7 @@ def test_a_release_that_fails_fails_alone() -> None:
             first.release()
             second.release()
             third = await docks.acquire(2, timeout=LIMIT)
-            assert third.held and a.mesh.failures.counts == {"release": 1}
+            assert third.held and a._local.mesh.failures.counts == {"release": 1}
             third.release()
 
     virtual.run(story)

@@ -174,7 +174,7 @@ def test_a_peer_that_breaks_the_protocol_loses_its_link(
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")
             await stranger.hears()
-            identity = a.pools["docks"].adapter.identity
+            identity = a._local.pools["docks"].adapter.identity
             stranger.says(
                 *[
                     msgspec.structs.replace(frame, identity=identity)
@@ -195,12 +195,12 @@ def test_replayed_frames_are_not_let_through() -> None:
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")
             await stranger.hears()
-            before = a.pools["docks"].adapter.measures.received
+            before = a._local.pools["docks"].adapter.measures.received
             stranger.says(*[carried(1, "LINK", pool="other")] * 50, Beat(0))
             while not a.status()["links"]["x"]["repeats_refused"]:
                 await asyncio.sleep(0.01)
             assert a.status()["links"]["x"]["repeats_refused"] == 49
-            assert a.pools["docks"].adapter.measures.received == before
+            assert a._local.pools["docks"].adapter.measures.received == before
             stranger.writer.close()
 
     run(story)
@@ -215,10 +215,14 @@ def test_half_open_connections_are_bounded_and_time_out(
             monkeypatch.setattr("meshlock.live.links.refusals.time", second)
             strangers = [await Stranger.dial(a, unprotected()) for _ in range(2 * MOST_OF_ADDRESS)]
             await asyncio.gather(*[each.gone() for each in strangers[:MOST_OF_ADDRESS]])
-            assert a.mesh.admission.begun.count == len(a.mesh.handshakes.open) == MOST_OF_ADDRESS
+            assert (
+                a._local.mesh.admission.begun.count
+                == len(a._local.mesh.handshakes.open)
+                == MOST_OF_ADDRESS
+            )
             monkeypatch.setattr("meshlock.live.links.handshake.HANDSHAKE_SECONDS", 0.0)
             await asyncio.gather(*[stranger.gone() for stranger in strangers])
-            assert not a.mesh.handshakes.open and not a.mesh.admission.begun.count
+            assert not a._local.mesh.handshakes.open and not a._local.mesh.admission.begun.count
             assert a.status()["refused"] == 2 * MOST_OF_ADDRESS
 
     caplog.set_level(logging.WARNING)
@@ -239,7 +243,7 @@ def test_a_flood_of_messages_is_read_but_not_kept() -> None:
             for number in range(1, 30_001):
                 stranger.says(carried(number, "LINK", junk, pool="heap"))
             assert await stranger.gone()
-            kept = [frame for _, frame in a.pools["heap"].peers.early]
+            kept = [frame for _, frame in a._local.pools["heap"].peers.early]
             assert 100_000 < sum(len(frame.payload) for frame in kept) <= STORED_OF_EACH
 
     run(story)
@@ -253,7 +257,7 @@ def test_a_peer_that_never_reads_costs_bounded_memory_and_its_link(
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")
             await stranger.hears()
-            mesh = a._mesh
+            mesh = a._local._mesh
             assert mesh is not None and "x" in mesh.linked
             for _ in range(IN_FLIGHT + 100):
                 mesh.send("x", content("LINK", (b"y" * 1000,)))
@@ -275,7 +279,7 @@ def test_what_was_kept_for_a_process_that_died_is_reported(
             first = await Stranger.dial(a, unprotected())
             await first.joins("x")
             await first.hears()
-            mesh = a._mesh
+            mesh = a._local._mesh
             assert mesh is not None
             mesh.send("x", content("TOKEN"), custody=True)
             first.writer.close()

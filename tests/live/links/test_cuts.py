@@ -41,7 +41,7 @@ async def line(
                 f"n{number}", peers=peers, secret=secret, trace=folder, dead=dead, min_links=0
             )
             await node.start()
-            stack.push_async_callback(node.vanish)
+            stack.push_async_callback(node._local.vanish)
             nodes.append(node)
         yield nodes, relays
 
@@ -156,4 +156,4 @@ def at_rest(nodes: list[Node]) -> bool:
 
 
 def sessions(nodes: list[Node]) -> list[object]:
-    return [session for node in nodes for session in node._mesh.sessions.values()]  # type: ignore
+    return [session for node in nodes for session in node._local.mesh.sessions.values()]  # type: ignore

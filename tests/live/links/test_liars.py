@@ -98,7 +98,7 @@ class Inbox:
 
     def __init__(self, node: Node) -> None:
         self.frames: list[tuple[str, Carry | RoutedFrame]] = []
-        node.mesh.receivers["inbox"] = self
+        node._local.mesh.receivers["inbox"] = self
 
     def receive(self, sender: str, frame: Carry | RoutedFrame) -> None:
         self.frames.append((sender, frame))
@@ -118,10 +118,10 @@ class Liar(Stranger):
         liar.identity = mine.identity
         await liar.joins("m")
         await liar.hears()
-        known = node.mesh.link_map.records.get("m")
+        known = node._local.mesh.link_map.records.get("m")
         liar.number = known.number + 1 if known is not None else 1
         liar.says(mine.identity.signed(LinksFrame("m", 7, liar.number, (node.name,))))
-        await eventually(lambda: node.mesh.link_map.reaches("m"))
+        await eventually(lambda: node._local.mesh.link_map.reaches("m"))
         liar.deaf = asyncio.create_task(liar.gone())
         return liar
 
@@ -143,12 +143,12 @@ async def line(certificates: Path, names: str = "abc") -> AsyncIterator[dict[str
             )
             await nodes[name].start()
         ends = nodes[names[0]], nodes[names[-1]]
-        await eventually(lambda: all(one.mesh.link_map.reaches(names[0]) for one in ends))
-        await eventually(lambda: all(one.mesh.link_map.reaches(names[-1]) for one in ends))
+        await eventually(lambda: all(one._local.mesh.link_map.reaches(names[0]) for one in ends))
+        await eventually(lambda: all(one._local.mesh.link_map.reaches(names[-1]) for one in ends))
         yield nodes
     finally:
         for node in nodes.values():
-            await node.vanish()
+            await node._local.vanish()
 
 
 def refused(node: Node) -> int:
@@ -171,8 +171,10 @@ def test_what_is_routed_in_the_name_of_another_is_refused(
             a = nodes["a"]
             inbox = Inbox(a)
             liar = await Liar.links(a, certificates)
-            message = msgspec.msgpack.encode(RoutedFrame(7, a.boot, 1, 0, 0, 0, *note(1)[:4]))
-            key = a.mesh.link_map.records["a"].key
+            message = msgspec.msgpack.encode(
+                RoutedFrame(7, a._local.boot, 1, 0, 0, 0, *note(1)[:4])
+            )
+            key = a._local.mesh.link_map.records["a"].key
             own = liar.identity.tag(key, "c", "a", message)
             tags = {"none": b"", "made up": bytes(16), "of its own key": own}
             liar.says(Envelope("c", "a", 4, tags[tag], message))
@@ -193,22 +195,22 @@ def test_records_of_others_are_not_believed_and_not_handed_on(
         async with line(certificates) as nodes:
             a = nodes["a"]
             liar = await Liar.links(a, certificates)
-            true = a.mesh.link_map.records["c"]
+            true = a._local.mesh.link_map.records["c"]
             newer = msgspec.structs.replace(true, number=true.number + 10, peers=())
             mine = liar.identity.signed(newer)
             borrowed = msgspec.structs.replace(mine, certificate=true.certificate)
             keyed = msgspec.structs.replace(true, key=liar.identity.public)
             lies = (newer, mine, borrowed, msgspec.structs.replace(keyed, number=true.number + 10))
-            of_a = msgspec.structs.replace(a.mesh.link_map.records["a"], number=10**6)
+            of_a = msgspec.structs.replace(a._local.mesh.link_map.records["a"], number=10**6)
             liar.says(*lies, of_a)
             await eventually(lambda: refused(a) == len(lies) + 1)
             for node in nodes.values():
-                assert node.mesh.link_map.records["c"] == true
-                assert node.mesh.link_map.records["a"].number < 10**6
+                assert node._local.mesh.link_map.records["c"] == true
+                assert node._local.mesh.link_map.records["a"].number < 10**6
             liar.says(liar.identity.signed(LinksFrame("m", 7, 2, ("a", "c"))))  # about itself
-            believed = nodes["c"].mesh.link_map.records
+            believed = nodes["c"]._local.mesh.link_map.records
             await eventually(lambda: "m" in believed and believed["m"].number == 2)
-            assert nodes["c"].mesh.link_map.route("m") == "b"  # but c does not say so
+            assert nodes["c"]._local.mesh.link_map.route("m") == "b"  # but c does not say so
 
     run(story)
     assert "it sent a link record of c: it is not signed by that node" in lines(caplog)
@@ -224,24 +226,24 @@ def test_a_relay_can_lose_a_message_but_not_change_double_or_keep_it(certificate
             a, m, c = nodes["a"], nodes["m"], nodes["c"]
             inbox = Inbox(c)
             kept: list[Envelope] = []
-            relay = m.mesh.router.relay
+            relay = m._local.mesh.router.relay
 
             def on(*envelopes: Envelope) -> None:
                 for envelope in envelopes:
                     relay(envelope)
-                m.mesh.flush()
+                m._local.mesh.flush()
 
-            m.mesh.router.relay = kept.append  # type: ignore[method-assign]
-            a.mesh.router.ask("c")
-            a.mesh.flush()
+            m._local.mesh.router.relay = kept.append  # type: ignore[method-assign]
+            a._local.mesh.router.ask("c")
+            a._local.mesh.flush()
             await eventually(lambda: len(kept) == 1)
-            m.mesh.router.relay = relay  # type: ignore[method-assign]
+            m._local.mesh.router.relay = relay  # type: ignore[method-assign]
             on(kept.pop())
-            await eventually(lambda: a.mesh.router.knows_clock("c"))
-            m.mesh.router.relay = kept.append  # type: ignore[method-assign]
-            sent = a.mesh.clock()
-            a.mesh.router.send("c", note(1, since=sent))
-            a.mesh.flush()
+            await eventually(lambda: a._local.mesh.router.knows_clock("c"))
+            m._local.mesh.router.relay = kept.append  # type: ignore[method-assign]
+            sent = a._local.mesh.clock()
+            a._local.mesh.router.send("c", note(1, since=sent))
+            a._local.mesh.flush()
             await eventually(lambda: len(kept) == 1)
             await a_while(0.2)
             true = kept[0]
@@ -249,15 +251,20 @@ def test_a_relay_can_lose_a_message_but_not_change_double_or_keep_it(certificate
             on(changed, true, true)
             await eventually(lambda: refused(c) == 2 and len(inbox.frames) == 1)
             stamp = inbox.frames[0][1].stamp
-            assert stamp is not None and c.mesh.age(stamp) >= a.mesh.clock() - sent > 2 * 10**8
-            await c.vanish()
+            assert (
+                stamp is not None
+                and c._local.mesh.age(stamp) >= a._local.mesh.clock() - sent > 2 * 10**8
+            )
+            await c._local.vanish()
             nodes["c"] = Node(
                 *"c", peers=[m.address], certificates=certificates, dead=LIMIT, state=None
             )
             await nodes["c"].start()
             inbox = Inbox(nodes["c"])
-            await eventually(lambda: m.mesh.link_map.records["c"].boot == nodes["c"].boot)
-            await eventually(lambda: m.mesh.link_map.route("c") == "c")
+            await eventually(
+                lambda: m._local.mesh.link_map.records["c"].boot == nodes["c"]._local.boot
+            )
+            await eventually(lambda: m._local.mesh.link_map.route("c") == "c")
             on(true)
             await eventually(lambda: refused(nodes["c"]) == 1)
             assert not inbox.frames
@@ -309,27 +316,27 @@ class World:
         self.before = {node.name: self.layer(node).member.config.members for node in self.honest}
 
     def layer(self, node: Node) -> Layer:
-        members = node.pools["docks"].adapter.members
+        members = node._local.pools["docks"].adapter.members
         assert members is not None
         return members.node
 
     def number(self, name: str) -> int:
-        return self.m.pools["docks"].adapter.numbers[name]
+        return self.m._local.pools["docks"].adapter.numbers[name]
 
     def ahead(self, name: str = "m", by: int = 1) -> Epoch:
         """An epoch that nobody has proposed."""
         counter = max(self.layer(node).member.promised.counter for node in self.honest)
-        return Epoch(counter + by, self.number(name), self.nodes[name].boot)
+        return Epoch(counter + by, self.number(name), self.nodes[name]._local.boot)
 
     def tells(self, *messages: Message) -> None:
         """All honest nodes."""
-        docks = self.m.pools["docks"]
+        docks = self.m._local.pools["docks"]
         for node in self.honest:
             for message in messages:
                 payload = docks.adapter.shapes[message.kind].pack(message)
                 what = Content("docks", docks.adapter.identity, message.kind, payload)
-                self.m.mesh.router.send(node.name, what)
-        self.m.mesh.flush()
+                self.m._local.mesh.router.send(node.name, what)
+        self.m._local.mesh.flush()
 
     def refused(self) -> int:
         return sum(refused(node) for node in self.honest)
@@ -341,7 +348,7 @@ class World:
                 pass
         for node in self.honest:
             assert self.layer(node).member.config.members == self.before[node.name]
-            assert not node.mesh.failures.counts
+            assert not node._local.mesh.failures.counts
 
 
 @asynccontextmanager
@@ -366,12 +373,12 @@ async def world(
                 name, peers=addresses, certificates=certificates, state=None, member=name != "m"
             )
             await nodes[name].start()
-            stack.push_async_callback(nodes[name].vanish)
+            stack.push_async_callback(nodes[name]._local.vanish)
             if name in members:
                 nodes[name].pool("docks", permits, lease=LEASE, algorithm=algorithm, **rules)
-        await eventually(lambda: nodes["c"].pools["docks"].adapter.members is not None)
+        await eventually(lambda: nodes["c"]._local.pools["docks"].adapter.members is not None)
         for name in "abc":
-            there = nodes[name].pools["docks"].adapter.members
+            there = nodes[name]._local.pools["docks"].adapter.members
             assert there is not None
             layer = there.node
             await eventually(lambda layer=layer: len(layer.member.members) == len(members))
@@ -411,12 +418,12 @@ LIES = {
     "an epoch of a member": Lie(lambda w: Propose(0, w.ahead("a"), config(w))),
     "the last epoch": Lie(lambda w: Higher(0, w.ahead()._replace(counter=FAR))),
     "a higher epoch": Lie(lambda w: Higher(0, w.ahead("b")), False),
-    "a token of another epoch": Lie(lambda w: Renew(0, w.ahead(), w.m.boot, 1, 0), False),
+    "a token of another epoch": Lie(lambda w: Renew(0, w.ahead(), w.m._local.boot, 1, 0), False),
     "a token of the last epoch": Lie(
-        lambda w: Renew(0, w.ahead()._replace(counter=FAR), w.m.boot, 1, 0)
+        lambda w: Renew(0, w.ahead()._replace(counter=FAR), w.m._local.boot, 1, 0)
     ),
-    "a ledger": Lie(lambda w: Ledger(0, begun(w), w.m.boot, 0)),
-    "the ledger of a member": Lie(lambda w: Ledger(0, begun(w, "b"), w.m.boot, 0)),
+    "a ledger": Lie(lambda w: Ledger(0, begun(w), w.m._local.boot, 0)),
+    "the ledger of a member": Lie(lambda w: Ledger(0, begun(w, "b"), w.m._local.boot, 0)),
     "a copy of a ledger": Lie(lambda w: Copy(0, begun(w), None, GRANTS, 0, 0, 0), False),
     "a copy of the ledger of a member": Lie(
         lambda w: Copy(0, begun(w, "b"), None, GRANTS, 0, 0, 0), False
@@ -460,7 +467,7 @@ def test_whoever_is_no_member_neither_ends_a_pool_nor_stops_it(
 def test_only_members_have_members_change_a_pool(certificates: Path) -> None:
     async def story(network: virtual.Network) -> None:
         async with world(certificates) as w:
-            pool = next(iter(w.m.pools.values()))
+            pool = next(iter(w.m._local.pools.values()))
             before = pool.permits
             with pytest.raises(Refused, match="m is not a member of"):
                 await Pool(pool).set_permits(1, timeout=60)
@@ -484,8 +491,8 @@ def test_nor_does_it_keep_the_members_from_a_new_epoch(lie: str, certificates: P
             a, b, c = w.honest
             async with c.pool("docks").acquire(timeout=LIMIT):
                 pass
-            network.kill(c.mesh)
-            await c.vanish()
+            network.kill(c._local.mesh)
+            await c._local.vanish()
             w.honest = [a, b]
 
             async def lies() -> None:
@@ -503,7 +510,7 @@ def test_nor_does_it_keep_the_members_from_a_new_epoch(lie: str, certificates: P
 
 def propose(node: Node) -> None:
     """An epoch for no reason."""
-    docks = node.pools["docks"]
+    docks = node._local.pools["docks"]
     docks.adapter.before()
     assert docks.adapter.members is not None
     docks.adapter.members.node.propose()
@@ -559,7 +566,7 @@ def test_what_it_reports_cannot_make_a_second_permit(
                 report = truth()
                 told.append(liar.member.promised)
                 state = TokenState(liar.member.adopted, 10**6, 1, (), 0)
-                sent = Unaccepted(state, w.number("b"), b.boot)
+                sent = Unaccepted(state, w.number("b"), b._local.boot)
                 high = w.ahead()
                 entry = Entry(w.number("m"), Fence(liar.member.adopted, 77), 1, False, (), "")
                 changed: dict[str, Any] = {
@@ -577,15 +584,15 @@ def test_what_it_reports_cannot_make_a_second_permit(
             truth = liar.member.report
             liar.member.report = lies  # type: ignore[method-assign]
             if holder == "dead":
-                a.pools["docks"].participation.pull()
-                network.kill(c.mesh)
-                await c.vanish()
+                a._local.pools["docks"].participation.pull()
+                network.kill(c._local.mesh)
+                await c._local.vanish()
                 w.honest = [a, b]
             before = w.layer(b).member.adopted
             propose(b)
             await eventually(lambda: all(w.layer(one).member.adopted > before for one in w.honest))
             await nobody_gets_a_permit(b, grant)
-            assert told and not w.m.mesh.failures.counts
+            assert told and not w.m._local.mesh.failures.counts
             grant.release()
             await w.serves()
 
@@ -593,7 +600,7 @@ def test_what_it_reports_cannot_make_a_second_permit(
 
 
 def news(w: World, what: str) -> News:
-    ours = w.m.pools["docks"].adapter.configuration
+    ours = w.m._local.pools["docks"].adapter.configuration
     assert ours is not None
     other = msgspec.structs.replace(ours, identity=1, founder="m", permits=1)
     if ours.by_name:
@@ -610,18 +617,18 @@ def news(w: World, what: str) -> News:
 def test_it_cannot_say_that_a_pool_is_over(what: str, auto: bool, certificates: Path) -> None:
     async def story(network: virtual.Network) -> None:
         async with world(certificates, auto=auto) as w:
-            docks = w.m.pools["docks"]
-            ours = w.honest[0].pools["docks"].adapter.identity
+            docks = w.m._local.pools["docks"]
+            ours = w.honest[0]._local.pools["docks"].adapter.identity
             for peer in "ac":
                 payload = msgspec.msgpack.encode(news(w, what))
                 docks.mesh.send(peer, Content("docks", 0, CONFIGURATION, payload))
             docks.mesh.flush()
-            shown = [w.nodes[name].pools["docks"] for name in "ac"]
+            shown = [w.nodes[name]._local.pools["docks"] for name in "ac"]
             await eventually(lambda: all(pool.conflict for pool in shown))
             await a_while(9.0)
             if what != "another":
                 assert w.refused() >= 2
-            assert {node.pools["docks"].adapter.identity for node in w.honest} == {ours}
+            assert {node._local.pools["docks"].adapter.identity for node in w.honest} == {ours}
             await w.serves()
 
     virtual.run(story)
@@ -700,7 +707,7 @@ def test_it_cannot_release_what_others_hold(how: str, algorithm: str, certificat
             if how == "lapsing":
                 async with c.pool("docks").acquire(timeout=LIMIT):
                     pass
-                network.kill(a.mesh)
+                network.kill(a._local.mesh)
                 w.honest = [b, c]
             if how != "granted":
                 await eventually(
@@ -710,7 +717,7 @@ def test_it_cannot_release_what_others_hold(how: str, algorithm: str, certificat
                 pass
             await eventually(lambda: len(ledger(w)) == 1)
             [at] = [one for one in (b, c) if w.layer(one).member.holding.token is not None]
-            layer, docks = w.layer(at), w.m.pools["docks"]
+            layer, docks = w.layer(at), w.m._local.pools["docks"]
             assert layer.member.holding.token is not None and layer.epoch.inner is not None
             [entry] = layer.member.holding.token.ledger
             assert entry.lapsing == (how == "lapsing")
@@ -719,7 +726,7 @@ def test_it_cannot_release_what_others_hold(how: str, algorithm: str, certificat
             for proofs in ((), (bytes(16),), (b"",)):
                 sealed = (
                     layer.member.adopted,
-                    at.boot,
+                    at._local.boot,
                     None,
                     0,
                     ((entry.fence, 0, 2),),
@@ -728,8 +735,8 @@ def test_it_cannot_release_what_others_hold(how: str, algorithm: str, certificat
                 )
                 payload = msgspec.msgpack.encode((sealed, *fields))
                 what = Content("docks", docks.adapter.identity, "RELEASE", payload)
-                w.m.mesh.router.send(at.name, what)
-                w.m.mesh.flush()
+                w.m._local.mesh.router.send(at.name, what)
+                w.m._local.mesh.flush()
             await eventually(lambda: refused(at) == refusals + 3)
             assert layer.member.holding.token.free == free == 1
             if how != "lapsing":
@@ -762,7 +769,7 @@ def test_it_cannot_release_what_others_hold_when_the_token_has_moved_on(
             grant = await a.pool("docks").acquire(timeout=LIMIT, label="of a")
             assert w.layer(c).member.holding.token is not None
             other = await b.pool("docks").acquire(timeout=LIMIT)
-            layer, docks = w.layer(b), w.m.pools["docks"]
+            layer, docks = w.layer(b), w.m._local.pools["docks"]
             assert (
                 layer.member.holding.token is not None
                 and len(layer.member.holding.token.ledger) == 3
@@ -774,7 +781,7 @@ def test_it_cannot_release_what_others_hold_when_the_token_has_moved_on(
             for proofs in ((), (bytes(16),), (b"",)):
                 sealed = (
                     layer.member.adopted,
-                    b.boot,
+                    b._local.boot,
                     None,
                     0,
                     ((entry.fence, 0, 1),),
@@ -783,8 +790,8 @@ def test_it_cannot_release_what_others_hold_when_the_token_has_moved_on(
                 )
                 payload = msgspec.msgpack.encode((sealed, 1, 0))
                 what = Content("docks", docks.adapter.identity, "RELEASE", payload)
-                w.m.mesh.router.send(b.name, what)
-                w.m.mesh.flush()
+                w.m._local.mesh.router.send(b.name, what)
+                w.m._local.mesh.flush()
             await eventually(lambda: w.refused() == refusals + 3)
             assert grant.held and entry in layer.member.holding.token.ledger
             assert w.layer(a).epoch.inner.pointer == w.number("c")
@@ -850,12 +857,12 @@ def grant_of(w: World, **other: Any) -> Inner:
 
 
 def says_to_a(w: World, message: Message) -> None:
-    docks, kind = w.m.pools["docks"], inside(message).kind
+    docks, kind = w.m._local.pools["docks"], inside(message).kind
     payload = docks.adapter.shapes[kind].pack(message)
-    since = w.m.mesh.clock()
+    since = w.m._local.mesh.clock()
     what = Content("docks", docks.adapter.identity, kind, payload, since)
-    w.m.mesh.router.send("a", what)
-    w.m.mesh.flush()
+    w.m._local.mesh.router.send("a", what)
+    w.m._local.mesh.flush()
 
 
 GRANTED: dict[str, tuple[str, Callable[[World], dict[str, Any]]]] = {
@@ -951,8 +958,8 @@ def test_grants_that_came_too_late_are_no_reason_for_ever_new_epochs(certificate
     async def story(network: virtual.Network) -> None:
         async with world(certificates, algorithm="direct", permits=3) as w:
             a = w.honest[0]
-            before, began = w.layer(a).member.adopted.counter, w.m.mesh.time()
-            while w.m.mesh.time() - began < 4 * LEASE:
+            before, began = w.layer(a).member.adopted.counter, w.m._local.mesh.time()
+            while w.m._local.mesh.time() - began < 4 * LEASE:
                 says_to_a(w, grant_of(w, left=0, epoch=w.layer(w.m).member.adopted))
                 await a_while(0.1)
             assert w.layer(a).member.adopted.counter <= before + 2
@@ -1113,8 +1120,8 @@ def test_floods_are_bounded_in_bytes(
             before = resident()
 
             def may_tell() -> bool:
-                rate = a.mesh.link_map.rates.get("m")
-                return rate is None or rate.has(a.mesh.time())
+                rate = a._local.mesh.link_map.rates.get("m")
+                return rate is None or rate.has(a._local.mesh.time())
 
             for _ in range(3):
                 await eventually(may_tell)
@@ -1131,14 +1138,14 @@ def test_floods_are_bounded_in_bytes(
                         with suppress(OSError):
                             await liar.writer.drain()
                 liar.writer.close()
-                await eventually(lambda: "m" not in a.mesh.open)
+                await eventually(lambda: "m" not in a._local.mesh.open)
             assert resident() - before < 50
-            assert a.mesh.stored.total <= STORED_OF_EACH
+            assert a._local.mesh.stored.total <= STORED_OF_EACH
             async with docks.acquire(timeout=LIMIT):
                 pass
             async with c.pool("docks").acquire(timeout=LIMIT):
                 pass
-            assert "b" in a.mesh.linked
+            assert "b" in a._local.mesh.linked
 
     run(story)
 
@@ -1148,15 +1155,15 @@ def test_what_comes_before_its_epoch_is_bounded_in_bytes(certificates: Path) -> 
 
     async def story(network: virtual.Network) -> None:
         async with world(certificates, algorithm="naimi-trehel", permits=1) as w:
-            a, docks = w.honest[0], w.m.pools["docks"]
-            sealed = [(*w.ahead(),), a.boot, None, 0, (), None, tuple([bytes(16)] * 5000)]
+            a, docks = w.honest[0], w.m._local.pools["docks"]
+            sealed = [(*w.ahead(),), a._local.boot, None, 0, (), None, tuple([bytes(16)] * 5000)]
             payload = msgspec.msgpack.encode((sealed, 0))
             for _ in range(100):
                 what = Content("docks", docks.adapter.identity, "REQUEST", payload)
-                w.m.mesh.router.send("a", what)
-                w.m.mesh.flush()
+                w.m._local.mesh.router.send("a", what)
+                w.m._local.mesh.flush()
             await eventually(lambda: refused(a) > 0)
-            stored = a.mesh.stored
+            stored = a._local.mesh.stored
             assert 0 < stored.total <= STORED_OF_EACH
             assert len(payload) * len(w.layer(a).epoch.early) <= STORED_OF_EACH
             await w.serves()
@@ -1167,11 +1174,11 @@ def test_what_comes_before_its_epoch_is_bounded_in_bytes(certificates: Path) -> 
 def test_tokens_before_their_epoch_are_not_kept(certificates: Path) -> None:
     async def story(network: virtual.Network) -> None:
         async with world(certificates, algorithm="naimi-trehel") as w:
-            a, docks = w.honest[0], w.m.pools["docks"]
+            a, docks = w.honest[0], w.m._local.pools["docks"]
             state = TokenState(w.ahead(), 1, 1, (), 0)
-            sealed = [(*w.ahead(),), a.boot, state, 9, (), None, ()]
+            sealed = [(*w.ahead(),), a._local.boot, state, 9, (), None, ()]
             payload = msgspec.msgpack.encode((sealed, 0))
-            there = a.pools["docks"].adapter.members
+            there = a._local.pools["docks"].adapter.members
             assert there is not None
             heard: list[str] = []
             admits = there.validation.admits
@@ -1181,11 +1188,13 @@ def test_tokens_before_their_epoch_are_not_kept(certificates: Path) -> None:
                 return admits(sender, message, size)
 
             there.validation.admits = hears  # type: ignore[method-assign]
-            what = Content("docks", docks.adapter.identity, "TOKEN", payload, w.m.mesh.clock())
-            w.m.mesh.router.send("a", what)
-            w.m.mesh.flush()
+            what = Content(
+                "docks", docks.adapter.identity, "TOKEN", payload, w.m._local.mesh.clock()
+            )
+            w.m._local.mesh.router.send("a", what)
+            w.m._local.mesh.flush()
             await eventually(lambda: "TOKEN of m" in heard)
-            assert w.layer(a).epoch.early == [] and a.mesh.stored.total == 0
+            assert w.layer(a).epoch.early == [] and a._local.mesh.stored.total == 0
             await w.serves()
 
     virtual.run(story)
@@ -1194,20 +1203,21 @@ def test_tokens_before_their_epoch_are_not_kept(certificates: Path) -> None:
 def test_fences_and_farewells_that_never_were_take_no_room(certificates: Path) -> None:
     async def story(network: virtual.Network) -> None:
         async with world(certificates) as w:
-            a, docks = w.honest[0], w.m.pools["docks"]
+            a, docks = w.honest[0], w.m._local.pools["docks"]
             layer = w.layer(a)
             for number in range(200):
                 returns = tuple(
                     Part(Fence(w.ahead(by=7), number * 100 + one), 0, 1) for one in range(100)
                 )
-                sealed = (layer.member.adopted, a.boot, None, 0, returns, None, ())
+                sealed = (layer.member.adopted, a._local.boot, None, 0, returns, None, ())
                 payload = msgspec.msgpack.encode((sealed, 1, 1))
                 docks.mesh.send("a", Content("docks", docks.adapter.identity, "RELEASE", payload))
                 docks.participation.say("a", PULL)
             docks.mesh.flush()
             await eventually(lambda: refused(a) >= 200)
             assert (
-                len(layer.epoch.keeper.pending) <= 2 and len(a.pools["docks"].adapter.clients) <= 1
+                len(layer.epoch.keeper.pending) <= 2
+                and len(a._local.pools["docks"].adapter.clients) <= 1
             )
             await w.serves()
 

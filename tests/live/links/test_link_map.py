@@ -38,8 +38,8 @@ LINE = {"a": {"b"}, "b": {"a", "c"}, "c": {"b", "d"}, "d": {"c"}}
 
 
 def mesh_of(node: Node) -> Mesh:
-    assert node._mesh is not None
-    return node._mesh
+    assert node._local._mesh is not None
+    return node._local._mesh
 
 
 def map_of(node: Node) -> LinkMap:
@@ -96,7 +96,7 @@ def test_a_line_is_known_to_all_and_so_are_its_cut_and_its_healing() -> None:
                     )
                 )
             )
-            assert took < DEAD + 3 * nodes["a"].heartbeat
+            assert took < DEAD + 3 * nodes["a"]._local.settings.heartbeat
             assert {name: map_of(nodes["a"]).links[name] for name in "ab"} == left
             assert map_of(nodes["d"]).reaches("c")
             lost = nodes["a"].status()["map"]["d"]
@@ -135,7 +135,7 @@ def test_idle_nodes_send_heartbeats_only_however_many_they_are(size: int) -> Non
                 node = Node(f"n{number}", state=None, peers=peers)
                 nodes.append(await stack.enter_async_context(node))
             nodes[0].pool("docks", permits=1, most_members=1)
-            await eventually(lambda: all("docks" in node.pools for node in nodes))
+            await eventually(lambda: all("docks" in node._local.pools for node in nodes))
             await a_while(10.0)  # links are added, and all take part
             sent = Counter[str]()
             with pytest.MonkeyPatch.context() as patch:
@@ -255,9 +255,9 @@ def test_a_killed_node_is_off_the_map_of_all_within_the_dead_interval() -> None:
     async def story(network: virtual.Network) -> None:
         async with line(network) as (nodes, _):
             await eventually(lambda: all(sees(node, LINE) for node in nodes.values()))
-            await nodes["d"].vanish()
+            await nodes["d"]._local.vanish()
             took = await eventually(lambda: not map_of(nodes["a"]).reaches("d"))
-            assert took < DEAD + 3 * nodes["a"].heartbeat
+            assert took < DEAD + 3 * nodes["a"]._local.settings.heartbeat
             assert map_of(nodes["a"]).links["c"] == {"b"}
             assert map_of(nodes["a"]).links["d"] == set()
 
@@ -281,7 +281,7 @@ def test_a_node_that_restarts_elsewhere_is_believed_although_it_counts_from_one(
             for number in range(5):  # a long former life
                 map_of(nodes["d"]).publish(100 + number)
             await eventually(lambda: map_of(nodes["a"]).records["d"].number == 104)
-            await nodes["d"].vanish()
+            await nodes["d"]._local.vanish()
             async with Node("d", peers=[nodes["a"].address]):
                 moved = {"a": {"b", "d"}, "b": {"a", "c"}, "c": {"b"}, "d": {"a"}}
                 living = [nodes[name] for name in "abc"]
@@ -576,9 +576,10 @@ async def live():
     async with Node("b", peers=[sys.argv[1]], dead=60.0) as b:
         def measure(peer, frame):
             told, held, sent = decode(frame.payload)
-            true = b.mesh.clock() - sent
-            answer = (b.mesh.travelled((told, held)), true, *b.mesh.stamp("a"), b.mesh.clock())
-            b.mesh.send("a", Content("docks", 0, "MEASURED", encode(answer)))
+            mesh = b._local.mesh
+            true = mesh.clock() - sent
+            answer = (mesh.travelled((told, held)), true, *mesh.stamp("a"), mesh.clock())
+            mesh.send("a", Content("docks", 0, "MEASURED", encode(answer)))
 
         b.pool("docks")._source.adapter.receive = measure
         await asyncio.Event().wait()
@@ -592,7 +593,7 @@ def test_whatever_stops_a_process_the_bound_holds_both_ways() -> None:
 
     async def story() -> None:
         async with Node("a", dead=60.0) as a:
-            mesh = a.mesh
+            mesh = a._local.mesh
             found: list[tuple[int, int]] = []
 
             def measured(peer: str, frame: Carry) -> None:

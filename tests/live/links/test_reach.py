@@ -38,21 +38,21 @@ async def wheel(count: int, **settings: Any) -> AsyncIterator[list[Node]]:
         nodes[-1].pool("docks", permits=3)
     yield nodes
     for node in nodes:
-        await node.vanish()
+        await node._local.vanish()
 
 
 async def kill(network: Network, node: Node) -> None:
-    network.kill(node.mesh)
-    await node.vanish()
+    network.kill(node._local.mesh)
+    await node._local.vanish()
 
 
 def degrees(nodes: Iterable[Node]) -> list[int]:
-    return [len(node.mesh.linked) for node in nodes]
+    return [len(node._local.mesh.linked) for node in nodes]
 
 
 def connected(nodes: list[Node]) -> bool:
     names = {node.name for node in nodes}
-    return all(names <= set(node.mesh.link_map.ways) for node in nodes)
+    return all(names <= set(node._local.mesh.link_map.ways) for node in nodes)
 
 
 def members(node: Node) -> list[str]:
@@ -72,10 +72,10 @@ def test_whoever_has_its_links_looks_again_only_when_something_changes() -> None
     async def story(network: Network) -> None:
         async with wheel(4) as nodes:
             await within(5.0, lambda: min(degrees(nodes)) >= 3)
-            node = nodes[3].mesh.reach
+            node = nodes[3]._local.mesh.reach
             await eventually(lambda: all(len(members(one)) == 3 for one in nodes))
-            await eventually(lambda: node.reviewed[1] == nodes[3].mesh.owner.friends())
-            await within(60.0, lambda: all(one.mesh.reach.content for one in nodes))
+            await eventually(lambda: node.reviewed[1] == nodes[3]._local.mesh.owner.friends())
+            await within(60.0, lambda: all(one._local.mesh.reach.content for one in nodes))
             again: list[object] = []
             node.wanted = lambda friends: iter(again.append(friends) or ())  # type: ignore[method-assign, func-returns-value]
             await a_while(10.0)
@@ -144,13 +144,13 @@ def test_whoever_is_alone_after_all_failed_at_once_finds_the_others() -> None:
 def test_members_are_linked_to_each_other() -> None:
     async def story(network: Network) -> None:
         async with wheel(20) as nodes:
-            pool = nodes[7].pools["docks"]
+            pool = nodes[7]._local.pools["docks"]
             await eventually(lambda: len(pool.describe().get("members", [])) == 5)
             await a_while(5.0)
             members = set(pool.describe()["members"])
             for node in nodes:
                 if node.name in members:
-                    assert members - {node.name} <= node.mesh.linked
+                    assert members - {node.name} <= node._local.mesh.linked
 
     virtual.run(story)
 
@@ -164,7 +164,7 @@ def test_who_leaves_is_not_dialled_again() -> None:
             assert connected(nodes)
             await within(1.0, lambda: nodes[1].status()["map"]["n3"]["left"])
             await a_while(60.0)
-            assert not any("n3" in node.mesh.reach.known for node in nodes)
+            assert not any("n3" in node._local.mesh.reach.known for node in nodes)
 
     virtual.run(story)
 
@@ -172,8 +172,8 @@ def test_who_leaves_is_not_dialled_again() -> None:
 def test_who_listens_nowhere_dials_others_itself() -> None:
     async def story(network: Network) -> None:
         async with wheel(5) as nodes, Node("leaf", listen=None, peers=[nodes[0].address]) as leaf:
-            await within(5.0, lambda: len(leaf.mesh.linked) >= 3)
-            assert nodes[0].mesh.link_map.records["leaf"].addresses == ()
+            await within(5.0, lambda: len(leaf._local.mesh.linked) >= 3)
+            assert nodes[0]._local.mesh.link_map.records["leaf"].addresses == ()
 
     virtual.run(story)
 
@@ -188,7 +188,7 @@ def test_a_node_that_restarts_finds_the_others_though_its_only_peer_is_gone(tmp_
             await kill(network, last)
             await kill(network, nodes[0])
             async with Node("last", peers=[nodes[0].address], state=tmp_path) as again:
-                await within(5.0, lambda: again.mesh.linked >= {"n1", "n2"})
+                await within(5.0, lambda: again._local.mesh.linked >= {"n1", "n2"})
 
     virtual.run(story)
 
@@ -199,7 +199,7 @@ def test_what_was_remembered_may_be_broken(tmp_path: Path) -> None:
     async def story(network: Network) -> None:
         async with Node("a", state=tmp_path) as a:
             await a_while(3.0)
-            assert a.mesh.reach.known == {}
+            assert a._local.mesh.reach.known == {}
 
     virtual.run(story)
 
@@ -215,8 +215,8 @@ def test_nobody_can_make_a_node_dial_much(monkeypatch: pytest.MonkeyPatch) -> No
                 dialled.append((host, port))
                 raise OSError("nobody is there")
 
-            monkeypatch.setattr(a.mesh.dialler, "connect", connect)
-            liar = await Stranger.dial(a, a.mesh.security)
+            monkeypatch.setattr(a._local.mesh.dialler, "connect", connect)
+            liar = await Stranger.dial(a, a._local.mesh.security)
             await liar.joins("x")
             ghosts = [f"ghost{number}" for number in range(500)]
             liar.says(LinksFrame("x", 7, 1, ("a", *ghosts)))
@@ -238,10 +238,10 @@ def test_where_a_node_listens_is_what_its_neighbours_see() -> None:
         async with (
             Node("a", listen="0.0.0.0:0", secret=secret, state=None) as a,
             Node("b", peers=[a.address.replace("0.0.0.0", "127.0.0.1")], secret=secret) as b,
-            Node("c", peers=b.peers, secret=secret, advertise="robots.example") as c,
+            Node("c", peers=b._local.peers, secret=secret, advertise="robots.example") as c,
         ):
             port = a.address.rpartition(":")[2]
-            records = c.mesh.link_map.records
+            records = c._local.mesh.link_map.records
             await eventually(lambda: records.keys() >= {"a", "b", "c"} and records["b"].peers)
             await eventually(lambda: records["a"].addresses == (f"127.0.0.1:{port}",))
             assert records["b"].addresses == (b.address,)

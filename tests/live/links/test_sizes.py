@@ -90,15 +90,15 @@ def test_peers_cannot_use_up_the_pools_of_a_node(caplog: pytest.LogCaptureFixtur
             stranger.says(
                 *[carried(number, "LINK", pool=name) for number, name in enumerate(names, 1)],
             )
-            while a.mesh.sessions["x"].received < 100:
+            while a._local.mesh.sessions["x"].received < 100:
                 await asyncio.sleep(0.001)
-            assert set(a.pools) == {"docks", *names[:3]}
-            assert "x" in a.mesh.linked  # it may not know how many we have
+            assert set(a._local.pools) == {"docks", *names[:3]}
+            assert "x" in a._local.mesh.linked  # it may not know how many we have
             a.pool("own", permits=1)  # there is room for ours
             async with b.pool("docks").acquire():
                 pass
             stranger.says(Bye())
-            while len(a.pools) > 2:  # nobody could say what they are
+            while len(a._local.pools) > 2:  # nobody could say what they are
                 await asyncio.sleep(0.001)
             async with docks.acquire():
                 pass
@@ -113,15 +113,15 @@ def test_a_pool_that_a_distant_node_spoke_of_is_forgotten_when_it_is_unreachable
     async def story(network: virtual.Network) -> None:
         async with line(network, "abc") as (nodes, wires):
             a, c = nodes["a"], nodes["c"]
-            await eventually(lambda: c.mesh.link_map.reaches("a"))
-            c.mesh.router.send("a", content("LINK", pool="spoken-of"))
-            c.mesh.send("a", content("LINK", pool="in-custody"), custody=True)
-            c.mesh.flush()
-            await eventually(lambda: set(a.pools) == {"spoken-of", "in-custody"})
+            await eventually(lambda: c._local.mesh.link_map.reaches("a"))
+            c._local.mesh.router.send("a", content("LINK", pool="spoken-of"))
+            c._local.mesh.send("a", content("LINK", pool="in-custody"), custody=True)
+            c._local.mesh.flush()
+            await eventually(lambda: set(a._local.pools) == {"spoken-of", "in-custody"})
             wires[1].cut()
-            await eventually(lambda: not a.mesh.link_map.reaches("c"))
-            await eventually(lambda: set(a.pools) == {"in-custody"})
-            assert "spoken-of" not in a.mesh.receivers
+            await eventually(lambda: not a._local.mesh.link_map.reaches("c"))
+            await eventually(lambda: set(a._local.pools) == {"in-custody"})
+            assert "spoken-of" not in a._local.mesh.receivers
 
     virtual.run(story)
 
@@ -143,12 +143,12 @@ def test_a_pool_that_nobody_knows_is_forgotten_with_the_last_request_for_it(
                 answer = json.loads(said)
                 assert status == 409 and answer["timed_out"]  # a neighbour may yet tell of it
                 assert f"No node announced a pool '{name}'" in answer["why"]
-            assert a.pools == {}
+            assert a._local.pools == {}
             a.pool("kept")  # a program of this process has it, and waits for its founder
             status, said = await asks("kept")
             why = "No node announced a pool 'kept' within 0.001 s."
             assert (status, json.loads(said)) == (409, {"why": why, "timed_out": True})
-            assert set(a.pools) == {"kept"}
+            assert set(a._local.pools) == {"kept"}
 
     run(story)
     assert list(tmp_path.glob("*.jsonl")) == []

@@ -90,10 +90,10 @@ def test_idle_connections_cost_no_handshake_and_the_oldest_are_dropped(
             first = await bare(a)
             others = [await bare(a) for _ in range(8)]
             assert await first.read() == b""  # dropped for the last of them
-            door = a.mesh.admission
+            door = a._local.mesh.admission
             assert (door.silent.count, door.begun.count) == (8, 0)
             async with Node("b", peers=[a.address], secret=SECRET) as b:
-                while "a" not in b.mesh.linked:
+                while "a" not in b._local.mesh.linked:
                     await asyncio.sleep(0.001)
             assert "127.0.0.1" in door.known
             assert len(others) == 8
@@ -114,7 +114,7 @@ async def bare(node: Node) -> asyncio.StreamReader:
 
 
 def arrived(node: Node) -> int:
-    return node.status()["refused"] + node.mesh.admission.silent.count  # type: ignore[no-any-return]
+    return node.status()["refused"] + node._local.mesh.admission.silent.count  # type: ignore[no-any-return]
 
 
 def test_a_stranger_may_begin_only_so_many_handshakes_and_a_peer_gets_in(
@@ -129,9 +129,9 @@ def test_a_stranger_may_begin_only_so_many_handshakes_and_a_peer_gets_in(
                 stranger = await Stranger.dial(a, by_secret("some other secret of theirs", "x"))
                 await stranger.gone()
                 raise ConnectionError
-            assert a.mesh.admission.begun.count == 0
+            assert a._local.mesh.admission.begun.count == 0
             async with Node("b", peers=[a.address], secret=SECRET) as b:
-                while "a" not in b.mesh.linked:
+                while "a" not in b._local.mesh.linked:
                     await asyncio.sleep(0.001)
 
     run(story)
@@ -173,11 +173,11 @@ def test_without_descriptors_strangers_are_dropped_first(monkeypatch: pytest.Mon
     async def story() -> None:
         async with Node("a", secret=SECRET, dead=LIMIT) as a:
             idle = [await bare(a), await bare(a)]
-            door = a.mesh.admission
+            door = a._local.mesh.admission
             assert door.listener is not None
             door.listener = Exhausted(door.listener)  # type: ignore[assignment]
             async with Node("b", peers=[a.address], secret=SECRET) as b:
-                while "a" not in b.mesh.linked:
+                while "a" not in b._local.mesh.linked:
                     await asyncio.sleep(0.001)
             assert [await one.read() for one in idle] == [b"", b""]
 

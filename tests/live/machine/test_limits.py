@@ -89,7 +89,7 @@ def test_the_library_refuses_what_is_out_of_range(members: list[str]) -> None:
                 a.pool("quay", permits=1, options={"patience": "9999999"})
             with pytest.raises(Refused, match="up to 18 digits"):
                 a.pool("quay", permits=1, options={"patience": "9" * 5000})
-            assert list(a.pools) == ["docks"]
+            assert list(a._local.pools) == ["docks"]
 
     run(story)
 
@@ -179,7 +179,9 @@ def test_numbers_out_of_range_in_frames_cost_the_sender_its_link(
             stranger.says(frame)
             assert await stranger.gone()
             assert docks._source.adapter.core.freeze() == before
-            assert "new" not in a.pools or a.pools["new"].adapter.configuration is None
+            assert (
+                "new" not in a._local.pools or a._local.pools["new"].adapter.configuration is None
+            )
             async with docks.acquire(timeout=LIMIT):
                 pass
 
@@ -235,7 +237,7 @@ def test_numbers_out_of_range_in_pools_with_members_cost_the_sender_its_link(
         assert await stranger.gone()
         async with a.pool("docks").acquire(timeout=LIMIT):
             pass
-        await a.vanish()  # a node that is gone cannot take anything over
+        await a._local.vanish()  # a node that is gone cannot take anything over
 
     run(story)
     assert f"a {LEASED[wrong][0]} with wrong fields" in lines(caplog)
@@ -250,7 +252,7 @@ def test_a_token_that_does_not_say_how_old_it_is_costs_the_sender_its_link(
         sealed = ((EPOCH, 7, STATE, 5, (), None, ()), HEIGHT, 0, 1, 0, 0, 0, None)
         stranger.says(carried(2, "TOKEN", sealed, of=identity))
         assert await stranger.gone()
-        await a.vanish()
+        await a._local.vanish()
 
     run(story)
     assert "a TOKEN with permits under a lease, without its age" in lines(caplog)
@@ -267,9 +269,9 @@ def test_whoever_relays_a_bad_message_keeps_its_link(caplog: pytest.LogCaptureFi
         )
         while not a.status()["refused"]:
             await asyncio.sleep(0)
-        assert "x" in a.mesh.open
+        assert "x" in a._local.mesh.open
         stranger.writer.close()
-        await a.vanish()
+        await a._local.vanish()
 
     run(story)
     assert "it sent a REQUEST with wrong fields" in lines(caplog)
@@ -278,7 +280,7 @@ def test_whoever_relays_a_bad_message_keeps_its_link(caplog: pytest.LogCaptureFi
 def test_a_message_of_another_pool_of_the_same_name_is_not_read() -> None:
     async def story() -> None:
         a, stranger, identity = await leased()
-        docks = a.pools["docks"]
+        docks = a._local.pools["docks"]
         before = docks.adapter.measures.received
         stranger.says(
             routed("HIGHER", ((9, 5, 7),), of=identity + 1),
@@ -288,7 +290,7 @@ def test_a_message_of_another_pool_of_the_same_name_is_not_read() -> None:
             await asyncio.sleep(0)
         assert docks.adapter.measures.received == before + 1
         stranger.writer.close()
-        await a.vanish()
+        await a._local.vanish()
 
     run(story)
 
@@ -298,7 +300,7 @@ def test_a_time_under_way_can_always_be_written_down() -> None:
         async with Node("a") as a:
             never, age = -(2**62), 0
             for _ in range(10):  # ten nodes that had not heard each other's clocks yet
-                age = a.mesh.age((age, never, 0))
+                age = a._local.mesh.age((age, never, 0))
                 frame = Carry(1, 0, 0, "docks", 0, "TOKEN", b"", (age, never, 0))
                 assert list(Splitter(FRAME_LIMIT).feed(pack(frame))) == [frame]
             assert age == limits.SPAN.most
@@ -353,18 +355,18 @@ def test_a_timer_that_fails_comes_back_and_is_counted(caplog: pytest.LogCaptureF
             assert docks._source.adapter.members is not None
             for where, owner, name in (
                 ("leases", docks._source.adapter, "carry_out"),
-                ("tick", a.mesh, "notice_silence"),
-                ("routed", a.mesh.router, "tick"),
-                ("map", a.mesh.link_map, "pay"),
-                ("views", a.views, "ask_all"),
+                ("tick", a._local.mesh, "notice_silence"),
+                ("routed", a._local.mesh.router, "tick"),
+                ("map", a._local.mesh.link_map, "pay"),
+                ("views", a._local.views, "ask_all"),
             ):
                 whole, part = getattr(owner, name), Fails()
                 setattr(owner, name, part)
                 if where == "views":
-                    a.views.watch("docks")
+                    a._local.views.watch("docks")
                 await part.again.wait()
                 setattr(owner, name, whole)
-            assert a.mesh.failures.counts == {
+            assert a._local.mesh.failures.counts == {
                 "leases": 1,
                 "silence": 1,
                 "routed": 1,

@@ -56,7 +56,7 @@ def test_they_survive_the_death_of_the_holder() -> None:
             await pools[2].acquire(timeout=LIMIT)
             kept = await pools[0].acquire(timeout=LIMIT)
             assert gpus(nodes[2])._source.describe()["token_here"]
-            await nodes[2].vanish()
+            await nodes[2]._local.vanish()
             async with pools[1].acquire(2, timeout=LIMIT) as rest:
                 assert kept.held and sorted([*kept.slots, *rest.slots]) == GPUS
 
@@ -70,7 +70,7 @@ def test_what_lapses_keeps_its_permits_until_its_lease_is_over() -> None:
             kept = await pools[0].acquire(timeout=LIMIT)  # and the token stays with it
             lapses = await pools[2].acquire(timeout=LIMIT)
             until = clock.seconds() + LEASE
-            await nodes[2].vanish()
+            await nodes[2]._local.vanish()
             async with pools[1].acquire(timeout=LIMIT) as third:
                 if clock.seconds() < until:
                     assert sorted([*lapses.slots, *kept.slots, *third.slots]) == GPUS
@@ -154,7 +154,7 @@ def test_a_try_says_that_there_is_no_quorum_or_no_such_pool() -> None:
             with pytest.raises(Refused, match="No pool 'doks'; known: docks"):
                 await found.pool("doks").acquire(timeout=0)
             for node in others:
-                await node.vanish()
+                await node._local.vanish()
             await eventually(lambda: not described(found)["token_here"])
             with pytest.raises(NotInTime, match="quorum lost: 1 of 3 members reachable"):
                 await found.pool("docks").acquire(timeout=0)
@@ -197,7 +197,7 @@ def test_a_timeout_says_why() -> None:
             grant.release()
             (await ahead).release()
             for node in others:
-                await node.vanish()
+                await node._local.vanish()
             with pytest.raises(NotInTime, match="quorum lost: 1 of 3 members reachable"):
                 await found.pool("docks").acquire(timeout=3 * LEASE)
 
@@ -294,8 +294,8 @@ def test_where_the_holder_does_not_answer_nothing_is_said_to_be_held() -> None:
             found, others = await ready(nodes)
             others.remove(gone := others[0])
             await gone.pool("docks").acquire(timeout=LIMIT)
-            await gone.vanish()
-            await found.vanish()
+            await gone._local.vanish()
+            await found._local.vanish()
             seen = await others[0].pool("docks").picture()
             while seen["held"] is not None or not seen["why"].startswith("quorum lost"):
                 await a_while(0.02)
@@ -351,7 +351,7 @@ def test_what_lapses_is_shown_with_its_label() -> None:
             async with pools[0].acquire(timeout=LIMIT):  # so the token stays at a living node
                 await pools[2].acquire(timeout=LIMIT, label="gone")
             await eventually(lambda: is_named(pools[0], "gone"))
-            await nodes[2].vanish()
+            await nodes[2]._local.vanish()
             seen: list[dict[str, object]] = []
             while not any(one["lapsing"] for one in seen):
                 seen = (await pools[0].picture())["holding"]
@@ -409,8 +409,8 @@ def test_the_last_slots_go_back_even_over_an_epoch() -> None:
             assert grant.slots == ("gpu0", "gpu1")
             async with pools[1].acquire(timeout=LIMIT) as other:
                 assert other.slots == ("gpu2",)
-                await nodes[2].vanish()
-                await nodes[1].vanish()
+                await nodes[2]._local.vanish()
+                await nodes[1]._local.vanish()
                 assert grant.held
 
     run(story)
@@ -428,7 +428,7 @@ def test_so_do_those_of_a_grant_that_another_node_made() -> None:
                 assert grant.slots == ("gpu1",)
                 async with pools[2].acquire(timeout=LIMIT) as other:
                     assert other.slots == ("gpu2",)
-            await nodes[1].vanish()  # with the token
+            await nodes[1]._local.vanish()  # with the token
             async with pools[2].acquire(2, timeout=LIMIT) as rest:
                 assert grant.held and rest.slots == ("gpu0", "gpu2")
             grant.release()
@@ -514,7 +514,7 @@ def test_where_the_token_rests_what_others_said_is_read_first(
                 pass
             order: list[str] = []
             pool._source.adapter.heard = heard
-            node.mesh.loop.call_soon(order.append, "others")
+            node._local.mesh.loop.call_soon(order.append, "others")
             async with pool.acquire():
                 order.append("client")
             assert order[0] == first and not (pool._source.adapter.heard and permits > 1)

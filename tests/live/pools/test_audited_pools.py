@@ -46,7 +46,7 @@ def test_a_healthy_pool_is_found_healthy(
                         await asyncio.sleep(0.01)
 
             await asyncio.gather(*[work(number) for number in range(6)])
-            await eventually(lambda: all(len(node.mesh.linked) == 2 for node in nodes))
+            await eventually(lambda: all(len(node._local.mesh.linked) == 2 for node in nodes))
 
     virtual.run(story)
     verdict = audited(tmp_path, NAMES)

@@ -32,13 +32,13 @@ async def four() -> AsyncIterator[list[Node]]:
     await eventually(lambda: all(node.status()["pools"]["gpus"]["epoch"] for node in nodes))
     yield nodes
     for node in nodes:
-        await node.vanish()
+        await node._local.vanish()
 
 
 def test_who_is_no_member_changes_a_pool_all_the_same() -> None:
     async def story(_: Network) -> None:
         async with four() as nodes:
-            pool = nodes[3].pools["gpus"]
+            pool = nodes[3]._local.pools["gpus"]
             assert await Pool(pool).set_permits(1, timeout=60) == 1
             assert pool.permits == 1
             assert await Pool(pool).set_permits(["g1", "g2"], timeout=60) == 2
@@ -54,21 +54,21 @@ def test_who_is_no_member_changes_a_pool_all_the_same() -> None:
 def test_what_a_member_says_against_it_is_told() -> None:
     async def story(_: Network) -> None:
         async with four() as nodes:
-            pool, member = nodes[3].pools["gpus"], nodes[0].pools["gpus"]
+            pool, member = nodes[3]._local.pools["gpus"], nodes[0]._local.pools["gpus"]
 
             async def refuses(*_: object, **__: object) -> int:
                 raise Refused("The disk of a is full.")
 
             member.change_requests.resize = refuses  # type: ignore[method-assign]
             for other in nodes[1:3]:
-                await other.vanish()
-            await eventually(lambda: not nodes[3].mesh.link_map.reaches("b"))
+                await other._local.vanish()
+            await eventually(lambda: not nodes[3]._local.mesh.link_map.reaches("b"))
             with pytest.raises(Refused, match="The disk of a is full"):
                 await Pool(pool).set_permits(1, timeout=60)
             with pytest.raises(TimeoutError):
                 await Pool(pool).change_members(remove="b", timeout=3)  # there is no quorum
-            await nodes[0].vanish()
-            await eventually(lambda: not nodes[3].mesh.link_map.reaches("a"))
+            await nodes[0]._local.vanish()
+            await eventually(lambda: not nodes[3]._local.mesh.link_map.reaches("a"))
             with pytest.raises(Refused, match="No member of gpus is reachable"):
                 await Pool(pool).set_permits(1, timeout=60)
 
@@ -78,19 +78,19 @@ def test_what_a_member_says_against_it_is_told() -> None:
 def test_another_member_is_asked_if_the_first_fails_or_is_none_any_more() -> None:
     async def story(network: Network) -> None:
         async with four() as nodes:
-            pool = nodes[3].pools["gpus"]
-            nodes[0].pools["gpus"].change_requests.begin = lambda *_: None  # type: ignore[method-assign]
+            pool = nodes[3]._local.pools["gpus"]
+            nodes[0]._local.pools["gpus"].change_requests.begin = lambda *_: None  # type: ignore[method-assign]
             change = asyncio.ensure_future(Pool(pool).set_permits(1, timeout=60))
             await a_while(2.5)
             assert not change.done()
-            network.kill(nodes[0].mesh)
-            await nodes[0].vanish()
+            network.kill(nodes[0]._local.mesh)
+            await nodes[0]._local.vanish()
             assert await change == 1
             said: list[str] = []
-            nodes[1].pools["gpus"].change_requests.begin = lambda sender, wish: (  # type: ignore[method-assign]
+            nodes[1]._local.pools["gpus"].change_requests.begin = lambda sender, wish: (  # type: ignore[method-assign]
                 said.append(sender),
                 nodes[1]
-                .pools["gpus"]
+                ._local.pools["gpus"]
                 .change_requests.answer(sender, Answer(wish.question, "no", True)),
             )[0]
             assert await Pool(pool).set_permits(2, timeout=60) == 2
@@ -112,7 +112,7 @@ def test_what_did_not_change_in_time_changes_later_only_if_that_is_said(
             for wire in network.wires.values():
                 wire.delay = 0.1
             await a_while(2.0)
-            pool = nodes[asked].pools["gpus"]
+            pool = nodes[asked]._local.pools["gpus"]
             with pytest.raises(TimeoutError) as late:
                 await Pool(pool).set_permits(1, timeout=seconds)
             said = str(late.value)
@@ -120,7 +120,7 @@ def test_what_did_not_change_in_time_changes_later_only_if_that_is_said(
             may = (asked, seconds) != (0, 0.1)
             assert said.endswith(change_requests.MAY_STILL) == may, said
             await a_while(20.0)
-            assert [node.pools["gpus"].permits for node in nodes] == [1 if may else 2] * 4
+            assert [node._local.pools["gpus"].permits for node in nodes] == [1 if may else 2] * 4
 
     virtual.run(story, seed=1)
 
@@ -128,7 +128,7 @@ def test_what_did_not_change_in_time_changes_later_only_if_that_is_said(
 def test_wrong_and_late_answers_change_nothing() -> None:
     async def story(_: Network) -> None:
         async with four() as nodes:
-            own = nodes[3].pools["gpus"].change_requests
+            own = nodes[3]._local.pools["gpus"].change_requests
             done = encode(Answer(1, "", False))
             own.receive("a", CHANGED, done)  # nobody asked
             future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
@@ -148,7 +148,7 @@ def test_wrong_and_late_answers_change_nothing() -> None:
 def test_a_wish_that_comes_late_undoes_nothing() -> None:
     async def story(_: Network) -> None:
         async with four() as nodes:
-            pool, member = nodes[3].pools["gpus"], nodes[0].pools["gpus"]
+            pool, member = nodes[3]._local.pools["gpus"], nodes[0]._local.pools["gpus"]
             heard: list[tuple[str, ChangeRequest]] = []
             begin = member.change_requests.begin
             member.change_requests.begin = lambda *said: (  # type: ignore[method-assign]
@@ -168,8 +168,8 @@ def test_a_member_works_on_few_wishes_at_once_and_not_for_ever() -> None:
     async def story(_: Network) -> None:
         async with four() as nodes:
             for other in nodes[1:3]:
-                await other.vanish()  # nothing can change any more
-            member = nodes[0].pools["gpus"].change_requests
+                await other._local.vanish()  # nothing can change any more
+            member = nodes[0]._local.pools["gpus"].change_requests
             for question in range(20):
                 member.begin("d", ChangeRequest(question, member.epoch(), "", "", 1))
             await a_while(0.1)

@@ -106,7 +106,7 @@ def told(size: int, algorithm: str) -> tuple[float, float, int]:
             nodes.append(meshlock.Node(name, peers=[node.address for node in nodes]))
             await nodes[-1].start()
             nodes[-1].pool("docks", 1, members=NAMES, lease=3.0, algorithm=algorithm)
-        here, there = nodes[0].pools["docks"], nodes[1].pools["docks"]
+        here, there = nodes[0]._local.pools["docks"], nodes[1]._local.pools["docks"]
         grant = await Pool(there).acquire(timeout=LIMIT)
         tasks: list[asyncio.Task[Any]] = []
 
@@ -132,7 +132,7 @@ def told(size: int, algorithm: str) -> tuple[float, float, int]:
         async with Pool(here).acquire(timeout=LIMIT):
             pass
         for node in nodes:
-            await node.vanish()
+            await node._local.vanish()
         return came / size, went / size, turns.most
 
     return virtual.run(story)

@@ -98,10 +98,10 @@ async def linked(
         founding = len(nodes) == 1 or "lease" in settings
         nodes[-1].pool("docks", permits if founding else None, **settings)
     for node in nodes:
-        await node.pools["docks"].introduced()
+        await node._local.pools["docks"].introduced()
     yield [node.pool("docks") for node in nodes]
     for node in nodes:
-        await node.vanish()
+        await node._local.vanish()
 
 
 def told(

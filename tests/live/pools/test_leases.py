@@ -142,7 +142,7 @@ def test_the_holder_is_killed_and_the_others_are_served_within_two_leases() -> N
             await eventually(lambda: holds_token(nodes))
             killed = holder(nodes)
             others = [node for node in nodes if node is not killed]
-            await killed.vanish()
+            await killed._local.vanish()
             began = clock.seconds()
             async with member(others[0]).acquire(timeout=LIMIT):
                 pass
@@ -173,7 +173,7 @@ def test_on_a_line_any_algorithm_goes_on_when_a_node_with_a_grant_is_killed(algo
             fences.append(last.fence)
             waiting = [asyncio.ensure_future(pools[name].acquire(1)) for name in ("a", "b")]
             deadline = last.until
-            await nodes["c"].vanish()
+            await nodes["c"]._local.vanish()
             for done in asyncio.as_completed(waiting, timeout=LIMIT):
                 grant = await done
                 assert deadline is not None and clock.seconds() >= deadline
@@ -181,7 +181,10 @@ def test_on_a_line_any_algorithm_goes_on_when_a_node_with_a_grant_is_killed(algo
                 grant.release()
             assert fences == sorted(set(fences))
             assert described(nodes["a"])["algorithm"] == algorithm
-            assert not nodes["a"].mesh.failures.counts and not nodes["b"].mesh.failures.counts
+            assert (
+                not nodes["a"]._local.mesh.failures.counts
+                and not nodes["b"]._local.mesh.failures.counts
+            )
 
     virtual.run(story)
 
@@ -190,7 +193,7 @@ def test_the_tree_of_a_fixed_network_follows_the_links() -> None:
     async def story(network: virtual.Network) -> None:
         async with line(network, "abcd") as (nodes, _):
             pool = nodes["b"].pool("docks", 1, members=["b"], lease=LEASE)
-            await eventually(lambda: nodes["b"].mesh.link_map.reaches("d"))
+            await eventually(lambda: nodes["b"]._local.mesh.link_map.reaches("d"))
             await eventually(
                 lambda: "a" in pool._source.adapter.numbers and "d" in pool._source.adapter.numbers
             )
@@ -213,7 +216,7 @@ def test_a_client_dies_with_its_node_and_its_permits_come_back() -> None:
             async with member(other, 2).acquire(timeout=LIMIT):  # so the token stays here
                 await member(unlucky, 2).acquire(timeout=LIMIT)
             assert holder(nodes) is other
-            await unlucky.vanish()
+            await unlucky._local.vanish()
             async with member(other, 2).acquire(1, timeout=LEASE / 2):
                 pass  # one permit is left, and nobody is interrupted
             began = clock.seconds()
@@ -230,7 +233,7 @@ def test_whoever_is_cut_off_from_the_majority_loses_its_grant_before_others_get_
             a, b, c = nodes
             grant = await member(a).acquire(timeout=LIMIT)
             for node in (b, c):
-                await node.vanish()
+                await node._local.vanish()
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.1):
                     await grant.wait_lost()
@@ -329,7 +332,7 @@ def test_what_is_not_meant_is_refused(given: dict[str, object], sentence: str) -
         async with Node("a") as a:
             with pytest.raises(Refused, match=sentence):
                 a.pool("docks", 1, **{"members": ["a", "b"], **given})  # type: ignore[arg-type]
-            assert a.pools == {}
+            assert a._local.pools == {}
 
     run(story)
 
@@ -385,8 +388,8 @@ def test_whatever_it_runs_a_node_that_leaves_takes_no_token_and_no_permits_along
             await eventually(lambda: described(others[0])["token_here"])
             await others[0].close()
             assert (
-                not leaving.pools["docks"].adapter.clients
-                and not others[0].pools["docks"].adapter.clients
+                not leaving._local.pools["docks"].adapter.clients
+                and not others[0]._local.pools["docks"].adapter.clients
             )
             await eventually(lambda: described(others[1])["members_reachable"] == 1)
 
@@ -398,7 +401,7 @@ def test_a_grant_released_after_its_node_vanished_wakes_nobody() -> None:
         async with Node("a") as a:
             pool = a.pool("docks", 2, members=["a"], lease=LEASE)
             grants = [await pool.acquire(timeout=LIMIT) for _ in range(2)]
-            await a.vanish()
+            await a._local.vanish()
             grants[0].release()
             assert (
                 pool._source.adapter.members is not None
@@ -475,8 +478,8 @@ def test_members_come_and_go() -> None:
             async with d.pool("docks").acquire(timeout=LIMIT):
                 pass
             await eventually(lambda: described(d)["members"] == ["a", "b", "d"])
-            await nodes[2].vanish()
-            await nodes[1].vanish()
+            await nodes[2]._local.vanish()
+            await nodes[1]._local.vanish()
             async with d.pool("docks").acquire(timeout=LIMIT):
                 pass  # a and d are two of three
             with pytest.raises(Refused, match="one at a time"):
@@ -518,8 +521,8 @@ def test_exec_stops_its_command_before_the_lease_ends(tmp_path: Path) -> None:
                     stderr=asyncio.subprocess.PIPE,
                 )
                 await eventually(told.read_text)
-                await b.vanish()
-                await c.vanish()
+                await b._local.vanish()
+                await c._local.vanish()
                 deadline, members = 0.0, member(a, 1, long)._source.adapter.members
                 assert members is not None
                 while (until_then := members.until(1)) is not None:
@@ -567,14 +570,14 @@ def test_what_clients_did_is_traced_through_crashes_and_judged(tmp_path: Path) -
             await member(nodes[0]).acquire(timeout=LIMIT)  # dies with it
             wish = asyncio.ensure_future(member(nodes[0]).acquire(1))
             await a_while(0.1)
-            await nodes[0].vanish()
+            await nodes[0]._local.vanish()
             wish.cancel()
             for node in nodes[1:]:
                 async with member(node).acquire(timeout=LIMIT):
                     await asyncio.sleep(2 * LEASE)  # it is renewed meanwhile
             peers = [node.address for node in nodes[1:]]
             async with Node("a", peers=peers, state=tmp_path / "state" / "a", dead=0.3) as a:
-                a.trace = traced["a"]
+                a._local.settings.trace = traced["a"]
                 async with member(a).acquire(timeout=LIMIT):
                     pass
 
@@ -618,9 +621,9 @@ def test_who_gives_up_too_late_is_let_in_and_leaves() -> None:
             async with pool.acquire(timeout=LIMIT):
                 pass
         for node in nodes:
-            assert node.mesh.failures.counts == {}
-            network.kill(node.mesh)
-            await node.vanish()
+            assert node._local.mesh.failures.counts == {}
+            network.kill(node._local.mesh)
+            await node._local.vanish()
 
     virtual.run(story)
 

@@ -36,10 +36,10 @@ async def three(recovery: str | None) -> list[Node]:
             node.pool("docks", 1, members=NAMES, lease=3.0)
         else:
             node.pool("docks", None if name != "a" else 1, recovery=recovery)
-    await eventually(lambda: all(len(node.mesh.linked) == 2 for node in nodes))
+    await eventually(lambda: all(len(node._local.mesh.linked) == 2 for node in nodes))
     async with nodes[0].pool("docks").acquire(timeout=LIMIT):
         await eventually(
-            lambda: all(node.pools["docks"].adapter.core is not None for node in nodes)
+            lambda: all(node._local.pools["docks"].adapter.core is not None for node in nodes)
         )
     return nodes
 
@@ -134,7 +134,7 @@ async def four(members: list[str]) -> list[Node]:
         nodes.append(Node(name, peers=[one.address for one in nodes]))
         await nodes[-1].start()
         nodes[-1].pool("docks", 3, members=members, lease=LEASE)
-    await eventually(lambda: all(len(node.mesh.linked) == 3 for node in nodes))
+    await eventually(lambda: all(len(node._local.mesh.linked) == 3 for node in nodes))
     for node in reversed(nodes):
         async with node.pool("docks").acquire(3, timeout=LIMIT):
             pass
@@ -154,7 +154,7 @@ def test_who_leaves_with_the_token_leaves_others_their_grants(
 
     async def story(_: Network) -> None:
         nodes = await four(list(members))
-        a, b, c, d = [node.pools["docks"] for node in nodes]
+        a, b, c, d = [node._local.pools["docks"] for node in nodes]
         own = await Pool(a).acquire(timeout=LIMIT)
         grant = await Pool(b).acquire(timeout=LIMIT)
         assert a.describe()["token_here"]

@@ -67,8 +67,8 @@ class World:
     async def kill(self, name: str) -> None:
         self.clients.pop(name).cancel()
         node = self.nodes.pop(name)
-        self.network.kill(node.mesh)
-        await node.vanish()
+        self.network.kill(node._local.mesh)
+        await node._local.vanish()
 
     async def lose(self, names: str, away: float = 0.1) -> float:
         """They come back without what they knew; the result is when they were killed."""
@@ -123,7 +123,7 @@ def test_members_that_have_forgotten_are_no_quorum(
         for node in world.nodes.values():
             said = pool(node)
             assert unready(said) and unready(said) in summary(node.status())
-            assert 'meshlock_quorum_reachable{pool="docks"} 0.0' in exposition(node)
+            assert 'meshlock_quorum_reachable{pool="docks"} 0.0' in exposition(node._local)
         said = pool(world.nodes[names[-1]])
         assert said["members_without_vote"] == list(lost)
         assert said["members_reachable"] == members  # but that is not the question
@@ -132,7 +132,7 @@ def test_members_that_have_forgotten_are_no_quorum(
         assert "reset the pool" in unready(said)
         with pytest.raises(TimeoutError, match="lost the state; reset the pool if that is final"):
             await world.nodes[names[-1]].pool("docks").acquire(timeout=1.0)
-        await world.nodes[names[-1]].pools["docks"].participation.reset()
+        await world.nodes[names[-1]]._local.pools["docks"].participation.reset()
         began = asyncio.get_running_loop().time()
         await eventually(
             lambda: all(granted and granted[-1] > began for granted in world.granted.values())
@@ -170,14 +170,14 @@ def test_an_old_founder_that_comes_back_joins_what_the_operator_has_decided(tmp_
         await world.kill("a")
         await eventually(lambda: bool(unready(pool(world.nodes["b"]))))
         await a_while(2 * LEASE)
-        await world.nodes["b"].pools["docks"].participation.reset()
+        await world.nodes["b"]._local.pools["docks"].participation.reset()
         await a_while(LEASE)
         began = asyncio.get_running_loop().time()
         await world.start("a")
         await eventually(
             lambda: all(granted and granted[-1] > began for granted in world.granted.values())
         )
-        identities = {node.pools["docks"].adapter.identity for node in world.nodes.values()}
+        identities = {node._local.pools["docks"].adapter.identity for node in world.nodes.values()}
         assert len(identities) == 1
         assert not any(pool(node)["conflict"] for node in world.nodes.values())
         assert not any(unready(pool(node)) for node in world.nodes.values())
@@ -190,7 +190,7 @@ def test_a_pool_whose_voters_live_is_not_reset(tmp_path: Path) -> None:
         await world.begin(3)
         await world.lose("c")
         with pytest.raises(Refused, match="reachable and have a vote, which is a quorum"):
-            await world.nodes["a"].pools["docks"].participation.reset()
+            await world.nodes["a"]._local.pools["docks"].participation.reset()
 
     run(tmp_path, "abc", story)
 
@@ -215,7 +215,7 @@ def test_a_minority_that_has_forgotten_is_voted_in_again(
 
 
 def core(node: Node) -> Any:
-    members = node.pools["docks"].adapter.members
+    members = node._local.pools["docks"].adapter.members
     return None if members is None else members.node
 
 

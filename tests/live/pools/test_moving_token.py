@@ -17,7 +17,7 @@ PERMITS, LEASE, HOP = 3, 10.0, 0.002
 
 
 def layer(node: Node) -> Layer:
-    members = node.pools["docks"].adapter.members
+    members = node._local.pools["docks"].adapter.members
     assert members is not None
     return members.node
 

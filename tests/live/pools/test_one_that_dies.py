@@ -35,7 +35,7 @@ class World:
                 peers = self.random.sample(peers, max(1, len(peers) // 2))
             self.nodes[name] = node = Node(name, peers=peers, state=None, dead=1.0)
             await node.start()
-            stack.push_async_callback(node.vanish)
+            stack.push_async_callback(node._local.vanish)
         for name, node in self.nodes.items():
             self.pools[name] = node.pool(
                 *("docks", self.permits),
@@ -77,8 +77,8 @@ class World:
         if random.random() < 0.5:
             await asyncio.wait(clients, timeout=60)
         del self.pools[name]
-        network.kill(self.nodes[name].mesh)
-        await self.nodes[name].vanish()
+        network.kill(self.nodes[name]._local.mesh)
+        await self.nodes[name]._local.vanish()
         await asyncio.sleep(random.choice([0, 0.3, 2.0, 6.0]))
         await self.serves(list(self.pools))
         for client in clients:

@@ -85,7 +85,7 @@ def test_an_urgent_request_is_not_held_up_by_an_older_one_of_its_node(
         load = Load(pools, 1)
         await load.run(clients=20, urgent=40)
         for node in nodes:
-            await node.vanish()
+            await node._local.vanish()
         return load.worst
 
     worst = virtual.run(story)
@@ -111,15 +111,17 @@ def test_an_urgent_request_survives_a_failure_that_only_the_holder_notices(algor
 
         held = await holder.acquire()
         waiting = [asyncio.create_task(enter(urgent, URGENT))]
-        await asyncio.sleep(nodes[0].dead)  # of virtual time
+        await asyncio.sleep(nodes[0]._local.settings.dead)  # of virtual time
         waiting.append(asyncio.create_task(enter(ordinary, ORDINARY)))
-        await asyncio.sleep(nodes[0].dead)
-        nodes[0].mesh.cut("c", 0.6 * nodes[2].dead)  # it is back before c calls it dead
-        await asyncio.sleep(4 * nodes[0].dead)
+        await asyncio.sleep(nodes[0]._local.settings.dead)
+        nodes[0]._local.mesh.cut(
+            "c", 0.6 * nodes[2]._local.settings.dead
+        )  # it is back before c calls it dead
+        await asyncio.sleep(4 * nodes[0]._local.settings.dead)
         held.release()
         await asyncio.gather(*waiting)
         for node in nodes:
-            await node.vanish()
+            await node._local.vanish()
         return entered
 
     assert virtual.run(story) == ["c", "b"]
@@ -137,7 +139,7 @@ def audited(folder: Path) -> Audit:
         load = Load([node.pool("docks") for node in nodes], 1)
         await load.run(clients=4, urgent=5)
         for node in nodes:
-            await node.vanish()
+            await node._local.vanish()
 
     virtual.run(story)
     with (folder / "merged.jsonl").open("wb") as file:

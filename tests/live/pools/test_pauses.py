@@ -46,7 +46,7 @@ class World:
         return [await self.nodes[name].pool("docks").acquire(timeout=60) for name in names]
 
     def has_token(self, name: str) -> bool:
-        core = self.nodes[name].pools["docks"].adapter.core
+        core = self.nodes[name]._local.pools["docks"].adapter.core
         return core is not None and core.tokens() > 0
 
 
@@ -83,7 +83,7 @@ def test_a_pause_shorter_than_the_lease_costs_nothing(
         assert all(grant.held for grant in again)
         assert asyncio.get_running_loop().time() - back < 4 * LEASE
         for node in world.nodes.values():
-            await node.vanish()
+            await node._local.vanish()
 
     virtual.run(story, seed=seed)
 
@@ -110,6 +110,6 @@ def test_links_that_flap_one_way_cost_nobody_its_permits(period: float, stays: b
         after = {node.status()["pools"]["docks"]["epoch"] for node in world.nodes.values()}
         assert after == epochs or not stays
         for node in world.nodes.values():
-            await node.vanish()
+            await node._local.vanish()
 
     virtual.run(story)

@@ -61,7 +61,7 @@ class World:
 
     async def client(self, node: Node) -> None:
         """Its program goes on whatever happens; it uses a grant for as long as it is held."""
-        pool = node.pools["docks"]
+        pool = node._local.pools["docks"]
         while True:
             with suppress(TimeoutError, Refused):
                 want = self.random.randint(1, 2)
@@ -103,8 +103,8 @@ class World:
         node = self.nodes.pop(name)
         for task in self.work.pop(name):
             task.cancel()
-        self.network.kill(node.mesh)
-        await node.vanish()
+        self.network.kill(node._local.mesh)
+        await node._local.vanish()
 
     def part(self, one: set[str], other: set[str]) -> None:
         for (left, right), wire in self.wires.items():
@@ -116,7 +116,7 @@ class World:
             wire.heal()
 
     def identity(self, name: str) -> int:
-        configuration = self.nodes[name].pools["docks"].adapter.configuration
+        configuration = self.nodes[name]._local.pools["docks"].adapter.configuration
         assert configuration is not None
         return configuration.identity
 
@@ -134,13 +134,13 @@ class World:
         await a_while(self.random.uniform(0.0, 3.0))
         for name in ("b", "c"):
             await self.kill(name)
-        await eventually(lambda: not self.nodes["a"].mesh.link_map.reaches("b"))
-        await eventually(lambda: not self.nodes["a"].mesh.link_map.reaches("c"))
+        await eventually(lambda: not self.nodes["a"]._local.mesh.link_map.reaches("b"))
+        await eventually(lambda: not self.nodes["a"]._local.mesh.link_map.reaches("c"))
         return old
 
     async def reset(self) -> int:
         chosen = self.random.choice(["a", "d", "e"])
-        await self.nodes[chosen].pools["docks"].participation.reset()
+        await self.nodes[chosen]._local.pools["docks"].participation.reset()
         new = self.identity(chosen)
         await eventually(lambda: all(self.identity(name) == new for name in self.nodes))
         return new
@@ -197,9 +197,9 @@ def test_a_quorum_that_lives_after_all_is_what_the_warning_is_about(
         await world.grants(new)
         assert world.most_in_all <= 2 * PERMITS
         world.heal()
-        old_members = [world.nodes[name].pools["docks"] for name in ("b", "c")]
+        old_members = [world.nodes[name]._local.pools["docks"] for name in ("b", "c")]
         await eventually(lambda: all(pool.conflict for pool in old_members))  # nobody is silent
-        new_members = [world.nodes[name].pools["docks"] for name in ("a", "d", "e")]
+        new_members = [world.nodes[name]._local.pools["docks"] for name in ("a", "d", "e")]
         await eventually(lambda: all(pool.conflict for pool in new_members))
         await a_while(5 * LEASE)
         assert world.most_in_all <= 2 * PERMITS

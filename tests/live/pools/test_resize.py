@@ -59,12 +59,12 @@ def test_a_change_is_made_when_it_is_on_disk(tmp_path: Path) -> None:
         assert not change.done()
         full = False
         assert await change == 3
-        await node.vanish()
+        await node._local.vanish()
         again = Node("a", state=tmp_path)
         await again.start()
         docks = again.pool("docks", 2, lease=LEASE)
         (await docks.acquire(3, timeout=60)).release()
-        await again.vanish()
+        await again._local.vanish()
 
     run(story)
 
@@ -223,7 +223,7 @@ def test_names_that_changed_are_remembered_and_outlast_a_reset(tmp_path: Path) -
             gpus = a.pool("gpus", ["g0", "g1"])
             (await gpus.acquire(1)).release()
             await gpus.set_permits(["g1", "g2"], timeout=60)
-            await a.vanish()
+            await a._local.vanish()
         async with Node("a", state=tmp_path) as a:
             gpus = a.pool("gpus", ["g0", "g1"])
             assert (await gpus.acquire(2, timeout=60)).slots == ("g1", "g2")
@@ -254,11 +254,11 @@ def test_a_pool_that_nobody_made_is_an_error() -> None:
             (await b.pool("docks").acquire()).release()
             with pytest.raises(NoSuchPool, match="No pool 'doks'; known: docks"):
                 await b.pool("doks").acquire()
-            with b.registry.visited("dock") as pool:
+            with b._local.registry.visited("dock") as pool:
                 assert "dock" not in b.status()["pools"]
                 with pytest.raises(NoSuchPool):
                     await Pool(pool).acquire()
-            assert "dock" not in b.pools
+            assert "dock" not in b._local.pools
 
     run(story)
 
@@ -292,8 +292,8 @@ def test_a_pool_whose_quorum_is_gone_is_made_anew(tmp_path: Path) -> None:
             with pytest.raises(Refused, match="Cannot reset docks: 3 of 3 members are reachable"):
                 await docks.reset()
             theirs = await pools[1].acquire(1)
-            await b.vanish()
-            await c.vanish()
+            await b._local.vanish()
+            await c._local.vanish()
             await eventually(lambda: a.status()["pools"]["docks"]["members_reachable"] == 1)
             waits = asyncio.ensure_future(asyncio.wait_for(docks.acquire(3), 60))
             before = asyncio.get_running_loop().time()
@@ -332,7 +332,7 @@ def test_a_pool_without_leases_whose_token_is_lost_is_made_anew() -> None:
             await theirs.acquire(2)
             with pytest.raises(Refused, match="Cannot reset docks: its token is at this node"):
                 await theirs.reset()
-            await b.vanish()
+            await b._local.vanish()
             assert await mine.reset() == 2
             async with asyncio.timeout(60):
                 await mine.acquire(2)
@@ -349,14 +349,14 @@ def test_a_pool_that_nobody_else_has_is_removed(tmp_path: Path) -> None:
                 Refused,
                 match="Cannot remove docks: programs of this node hold or wait for its permits",
             ):
-                a.registry.remove("docks")
+                a._local.registry.remove("docks")
             grant.release()
             async with Node("b", peers=[a.address]) as b:
                 await b.pool("docks").acquire()
                 with pytest.raises(Refused, match="Cannot remove docks: it is also a pool of b"):
-                    a.registry.remove("docks")
+                    a._local.registry.remove("docks")
             await eventually(lambda: not docks._source.peers.near)
-            a.registry.remove("docks")
+            a._local.registry.remove("docks")
             assert a.status()["pools"] == {}
             assert list(tmp_path.glob("docks*")) == []
             await a.pool("docks", 5).acquire(5)
@@ -370,7 +370,7 @@ def test_a_pool_without_leases_says_that_its_token_is_lost() -> None:
             mine = a.pool("docks", 2, recovery="none")
             await b.pool("docks").acquire(2)
             assert a.status()["pools"]["docks"]["why"] == ""
-            await b.vanish()
+            await b._local.vanish()
             with pytest.raises(TimeoutError, match=r"The token of docks was not seen for 1\d s"):
                 await mine.acquire(timeout=18)
             assert "The token of docks was not seen" in a.status()["pools"]["docks"]["why"]

@@ -46,13 +46,13 @@ def test_three_nodes_serve_and_recover_though_a_write_takes_longer_than_a_lease(
             born = clock.seconds() - began
         await nodes[0].pool("docks").acquire(timeout=LIMIT)
         began = clock.seconds()
-        network.kill(nodes[0].mesh)
-        await nodes[0].vanish()
+        network.kill(nodes[0]._local.mesh)
+        await nodes[0]._local.vanish()
         async with nodes[2].pool("docks").acquire(timeout=LIMIT):
             recovered = clock.seconds() - began
         for node in nodes[1:]:
-            network.kill(node.mesh)
-            await node.vanish()
+            network.kill(node._local.mesh)
+            await node._local.vanish()
         return born, recovered
 
     born, recovered = virtual.run(story)
@@ -82,7 +82,7 @@ def test_who_cannot_write_its_promise_down_lets_nobody_in_and_no_fence_comes_aga
             for _ in range(3):
                 async with pool.acquire(timeout=LIMIT) as grant:
                     fences.append(grant.fence)
-            await node.vanish()
+            await node._local.vanish()
         return tuple(fences)
 
     async def story(_: Network) -> None:
@@ -100,7 +100,7 @@ def test_a_lease_that_ends_before_its_client_may_hear_of_it_is_never_used(tmp_pa
         nodes: list[meshlock.Node] = []
         for name in NAMES:
             nodes.append(await started(name, tmp_path, [node.address for node in nodes]))
-        pools = [node.pools["docks"] for node in nodes]
+        pools = [node._local.pools["docks"] for node in nodes]
         held = await Pool(pools[0]).acquire(timeout=LIMIT)
         waiting = asyncio.ensure_future(Pool(pools[1]).acquire(timeout=LIMIT).__aenter__())
         await eventually(lambda: pools[1].adapter.clients)
@@ -122,9 +122,9 @@ def test_a_lease_that_ends_before_its_client_may_hear_of_it_is_never_used(tmp_pa
         grant = await waiting
         assert grant.fence != 7 and grant.held and grant.lease
         for one in nodes:
-            assert one.mesh.failures.counts == {}
-            network.kill(one.mesh)
-            await one.vanish()
+            assert one._local.mesh.failures.counts == {}
+            network.kill(one._local.mesh)
+            await one._local.vanish()
 
     virtual.run(story)
 

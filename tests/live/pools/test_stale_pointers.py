@@ -29,7 +29,7 @@ def test_a_request_that_went_to_somebody_who_is_gone_is_made_again(last: str) ->
                 peers = [node.address for node in nodes.values()]
                 nodes[name] = node = Node(name, peers=peers, state=None, dead=1.0)
                 await node.start()
-                stack.push_async_callback(node.vanish)
+                stack.push_async_callback(node._local.vanish)
             pools = {
                 name: node.pool("docks", 2, members=MEMBERS, lease=LEASE)
                 for name, node in nodes.items()
@@ -46,9 +46,9 @@ def test_a_request_that_went_to_somebody_who_is_gone_is_made_again(last: str) ->
             await eventually(
                 lambda: there._source.adapter.members and there._source.adapter.members.has_token()
             )
-            network.kill(nodes["x"].mesh)
-            await nodes["x"].vanish()
-            await eventually(lambda: not nodes["d"].mesh.link_map.reaches("x"))
+            network.kill(nodes["x"]._local.mesh)
+            await nodes["x"]._local.vanish()
+            await eventually(lambda: not nodes["d"]._local.mesh.link_map.reaches("x"))
             epoch = epoch_of(nodes[last])
             (await pools["d"].acquire(timeout=3 * LEASE)).release()
             assert epoch_of(nodes[last]) == epoch  # no other one made up for it

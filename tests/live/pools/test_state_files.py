@@ -76,7 +76,7 @@ def test_a_disk_that_refuses_is_named_everywhere_and_what_timed_out_holds_nothin
             (await docks.acquire(timeout=LIMIT)).release()
             fails = mock.patch.object(promises.os, "fsync", side_effect=OSError(number, "no"))
             with fails:
-                source = node.pools["docks"]
+                source = node._local.pools["docks"]
                 source.adapter.before().propose()  # type: ignore[attr-defined]
                 source.adapter.carry_out("timer", {})
                 await eventually(lambda: bool(unready(node.status()["pools"]["docks"])))
@@ -94,7 +94,7 @@ def test_a_disk_that_refuses_is_named_everywhere_and_what_timed_out_holds_nothin
                 assert str(never.value) == f"{said}{MAY_STILL}"
                 said = node.status()["pools"]["docks"]
                 assert unready(said) == said["why"] == why
-                assert 'meshlock_disk_refuses{pool="docks"} 1.0' in exposition(node)
+                assert 'meshlock_disk_refuses{pool="docks"} 1.0' in exposition(node._local)
                 assert not source.adapter.members.node.member.grants  # type: ignore[union-attr]
             await a_while(LEASE)
             async with docks.acquire(3, timeout=LIMIT):

@@ -71,7 +71,7 @@ def test_all_tell_the_one_who_looks_and_nothing_travels_when_nobody_does(
             far = nodes["d"].pool("docks")
             held = await far.acquire(2, priority=7, timeout=LIMIT)
             asks = asyncio.ensure_future(nodes["c"].pool("docks").acquire(2, priority=4))
-            here = nodes["a"].views
+            here = nodes["a"]._local.views
             await a_while(0.1)
             assert travelling == []
 
@@ -111,11 +111,11 @@ def test_all_tell_the_one_who_looks_and_nothing_travels_when_nobody_does(
 def test_a_node_without_the_pool_says_so() -> None:
     async def story() -> None:
         async with Node("a") as a, Node("b", peers=[a.address]) as b:
-            await eventually(lambda: b.mesh.link_map.reaches("a"))
-            a.views.watch("nothing")
-            await eventually(lambda: "b" in a.views.watch("nothing"))
+            await eventually(lambda: b._local.mesh.link_map.reaches("a"))
+            a._local.views.watch("nothing")
+            await eventually(lambda: "b" in a._local.views.watch("nothing"))
             said = View(False, "this node does not know it")
-            assert a.views.watch("nothing")["b"][1] == said
+            assert a._local.views.watch("nothing")["b"][1] == said
 
     run(story)
 
@@ -127,9 +127,9 @@ def test_who_asks_all_the_time_is_answered_some_of_the_time(travelling: list[Fra
             await stranger.joins("x")
             await stranger.hears()
             stranger.says(LinksFrame("x", 7, 1, ("a",)))
-            await eventually(lambda: a.mesh.link_map.reaches("x"))
+            await eventually(lambda: a._local.mesh.link_map.reaches("x"))
             sent: list[Frame] = []
-            a.mesh.router.send = lambda target, content: sent.append(content)  # type: ignore
+            a._local.mesh.router.send = lambda target, content: sent.append(content)  # type: ignore
             loop = asyncio.get_running_loop()
             began = loop.time()
             stranger.says(*[asks("x", "a", number) for number in range(500)])
@@ -151,10 +151,10 @@ def test_answers_to_nobody_from_nobody_or_without_sense_are_not_kept(
             await stranger.joins("x")
             await stranger.hears()
             stranger.says(LinksFrame("x", 7, 1, ("a",)))
-            await eventually(lambda: a.mesh.link_map.reaches("x"))
-            a.views.watch("docks")
+            await eventually(lambda: a._local.mesh.link_map.reaches("x"))
+            a._local.views.watch("docks")
             good = msgspec.msgpack.encode(View(True, permits=9))
-            number = a.views.questions.last
+            number = a._local.views.questions.last
             stranger.says(
                 answers("x", "a", number + 7, good),  # never asked
                 answers("x", "a", number, good, "other"),  # something else
@@ -166,11 +166,11 @@ def test_answers_to_nobody_from_nobody_or_without_sense_are_not_kept(
                 answers("x", "a", number, msgspec.msgpack.encode({"known": "<b>"})),
                 answers("x", "a", number, msgspec.msgpack.encode([[]] * 5000)),
             )
-            await eventually(lambda: a.mesh.refusals.total == 3)
-            assert a.views.watch("docks") == {}
+            await eventually(lambda: a._local.mesh.refusals.total == 3)
+            assert a._local.views.watch("docks") == {}
             stranger.says(answers("x", "a", number, good))
-            await eventually(lambda: "x" in a.views.watch("docks"))
-            assert "x" in a.mesh.linked
+            await eventually(lambda: "x" in a._local.views.watch("docks"))
+            assert "x" in a._local.mesh.linked
             stranger.writer.close()
 
     run(story)
@@ -186,13 +186,13 @@ def test_what_goes_round_in_circles_ends(travelling: list[Frame]) -> None:
             await stranger.joins("x")
             await stranger.hears()
             stranger.says(LinksFrame("x", 7, 1, ("a", "z")), LinksFrame("z", 7, 1, ("x",)))
-            await eventually(lambda: a.mesh.link_map.reaches("z"))
+            await eventually(lambda: a._local.mesh.link_map.reaches("z"))
             sent: list[int] = []
             frame: Envelope = asks("x", "z", 1)
             while True:
-                pending = a.mesh.open["x"].pending
+                pending = a._local.mesh.open["x"].pending
                 pending.clear()
-                a.mesh.router.arrives("x", frame)
+                a._local.mesh.router.arrives("x", frame)
                 if not pending:
                     break
                 [frame] = Splitter(FRAME_LIMIT).feed(pending[0])  # type: ignore[misc]
@@ -210,7 +210,7 @@ def test_a_view_always_fits_however_many_wait_and_whatever_they_want() -> None:
             await docks.acquire()
             asks = [asyncio.ensure_future(docks.acquire(1, priority=n)) for n in range(300)]
             await eventually(lambda: len(docks._source.adapter.clients) == 301)
-            said = brief(a.pools["docks"])
+            said = brief(a._local.pools["docks"])
             assert said.waits == 300
             assert [one["priority"] for one in said.waiting] == list(range(299, 279, -1))
             assert len(views.packed(said)) < 4096
@@ -237,7 +237,7 @@ def test_leases_epochs_and_unreachable_nodes_are_shown_where_a_pool_has_them() -
                 "why": "no majority",
             }
             docks._source.describe = lambda: plain | more  # type: ignore[method-assign]
-            said = brief(a.pools["docks"])
+            said = brief(a._local.pools["docks"])
             assert (said.holding[0]["fence"], said.holding[0]["lease"]) == (str(3 << 32 | 17), 2.5)
             assert (said.epoch, said.unreachable, said.why) == ("3", ["c"], "no majority")
 
@@ -247,20 +247,20 @@ def test_leases_epochs_and_unreachable_nodes_are_shown_where_a_pool_has_them() -
 def test_a_link_can_be_cut_on_purpose_and_comes_back() -> None:
     async def story(_: virtual.Network) -> None:
         async with Node("a") as a, Node("b", peers=[a.address]) as b:
-            await eventually(lambda: b.mesh.link_map.reaches("a"))
+            await eventually(lambda: b._local.mesh.link_map.reaches("a"))
             with pytest.raises(Refused, match="no link to 'z'"):
-                a.mesh.cut("z", 5)
-            b.mesh.cut("a", 60)  # by the one who dials
+                a._local.mesh.cut("z", 5)
+            b._local.mesh.cut("a", 60)  # by the one who dials
             assert b.status()["links"]["a"]["up"] is False
             assert 59 < b.status()["links"]["a"]["cut_for"] <= 60
-            await eventually(lambda: not a.mesh.link_map.reaches("b"))
+            await eventually(lambda: not a._local.mesh.link_map.reaches("b"))
             await a_while(0.3)
-            assert not b.mesh.linked and not a.mesh.linked
-            b.mesh.restore("a")
-            await eventually(lambda: a.mesh.link_map.reaches("b"))
-            a.mesh.cut("b", 0.8)  # by the one who is dialled, and for a while
-            await eventually(lambda: not b.mesh.link_map.reaches("a"))
-            assert await eventually(lambda: b.mesh.link_map.reaches("a")) > 0.1
+            assert not b._local.mesh.linked and not a._local.mesh.linked
+            b._local.mesh.restore("a")
+            await eventually(lambda: a._local.mesh.link_map.reaches("b"))
+            a._local.mesh.cut("b", 0.8)  # by the one who is dialled, and for a while
+            await eventually(lambda: not b._local.mesh.link_map.reaches("a"))
+            assert await eventually(lambda: b._local.mesh.link_map.reaches("a")) > 0.1
             assert a.status()["links"]["b"]["cut_for"] is None
 
     virtual.run(story)

@@ -39,9 +39,9 @@ def test_a_dead_node_that_is_missed_by_nobody_is_no_alarm() -> None:
             await eventually(lambda: "c" in a.status()["map"])
 
             def alarm() -> list[str]:
-                return [one for one in alarms(view(b, "docks")) if "c" in one.split()]
+                return [one for one in alarms(view(b._local, "docks")) if "c" in one.split()]
 
-            await c.vanish()
+            await c._local.vanish()
             await eventually(lambda: b.status()["map"]["c"]["distance"] is None)
             assert alarm() and not b.status()["links"]["c"]["gone"]
             await a_while(GONE)
@@ -49,7 +49,7 @@ def test_a_dead_node_that_is_missed_by_nobody_is_no_alarm() -> None:
             found = b.status()
             assert found["map"]["c"]["gone"] and found["links"]["c"]["gone"]
             assert found["pools"]["docks"]["unreachable"] == []
-            await a.vanish()  # a member
+            await a._local.vanish()  # a member
             await a_while(GONE)
             found = b.status()
             assert not found["map"]["a"]["gone"] and not found["links"]["a"]["gone"]
@@ -68,7 +68,7 @@ def test_a_recovery_is_logged_with_epoch_token_and_how_long(
             grant = await pools[0].acquire(timeout=LIMIT)  # here is the token, and here it is lost
             caplog.clear()
             assert grant.held
-            await nodes["a"].vanish()
+            await nodes["a"]._local.vanish()
             async with pools[1].acquire(timeout=LIMIT):
                 await eventually(lambda: {"b", "c"} <= {one["node"] for one in epochs(caplog)})
 
@@ -206,7 +206,7 @@ def test_a_client_has_a_pool_made_where_the_agent_allows_it(tmp_path: Path) -> N
             async with client.pool("docks", permits=3).acquire(timeout=LIMIT):
                 pass  # it was made with 3
             found = await asyncio.to_thread(blocking, place)
-            assert found == ("gpu0",) and sorted(a.pools) == ["docks", "gpus"]
+            assert found == ("gpu0",) and sorted(a._local.pools) == ["docks", "gpus"]
 
     def blocking(place: str) -> tuple[str, ...]:
         with meshlock.connect(place) as client:

@@ -9,10 +9,10 @@ of, unless the agent says in time that it was renewed: it is asked while a third
 
 A child process made by fork has nothing of its parent: its client makes connections of its own.
 
-Rules of this file: everything that happens to a session, a grant or a release because a connection
-ended is decided here. It waits only by :class:`Wires`. Those of threads block (:mod:`.client`), so
-that a coroutine of this file never suspends there, and :func:`finished` runs it to its end; those
-of event loops suspend (:mod:`.async_client`).
+Rules of this file: what happens to a session, a grant or a release because a connection ended is
+decided here. It waits only by :class:`Wires`. Those of threads block (:mod:`.client`), so that a
+coroutine of this file never suspends there, and :func:`finished` runs it to its end; those of event
+loops suspend (:mod:`.async_client`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from weakref import WeakSet
 
 from meshlock.errors import NotInTime, Refused
 from meshlock.live.interfaces.agent_protocol import (
+    ENDED,
     TOO_OLD,
     AgentGone,
-    Exchange,
     NoAgent,
     Unreleased,
+    change_body,
     json_body,
     pool_name,
     refusal,
@@ -38,32 +39,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
     from contextlib import AbstractAsyncContextManager
-    from typing import Any, NoReturn, Protocol, TypeVar
+    from typing import Any, Protocol, TypeVar
+
+    from meshlock.live.interfaces.agent_protocol import AgentExchange, Answer
+    from meshlock.live.pools.grants import Grant
 
     Result = TypeVar("Result")
-    Body = Callable[[str, float | None], str]
-    Granted = tuple["AgentSession", dict[str, Any]]
 
     class AgentLine(Protocol):
         """One connection to the agent."""
 
         @property
-        def exchange(self) -> Exchange: ...
+        def exchange(self) -> AgentExchange: ...
         @property
         def over(self) -> bool:
             """Has it ended, as far as is known without using it?"""
 
         def call(
-            self,
-            method: str,
-            path: str,
-            body: str = "",
-            timeout: float | None = None,
-            grace: float | None = None,
-        ) -> tuple[int, bytes] | Awaitable[tuple[int, bytes]]:
-            """The status and body of the answer; :class:`AgentGone` without one, and
-            :class:`NotInTime` if there is none ``grace`` seconds after the ``timeout``. An answer
-            that is there already costs no coroutine."""
+            self, method: str, path: str, body: str, timeout: float | None, grace: float | None
+        ) -> Answer | Awaitable[Answer]:
+            """:class:`AgentGone` without an answer, and :class:`NotInTime` if there is none
+            ``grace`` seconds after the ``timeout``."""
 
         def release(self, what: Unreleased, held: int) -> None:
             """Send that, and do not wait for the answer."""
@@ -88,7 +84,7 @@ if TYPE_CHECKING:
         async def open(self, client: AgentClient) -> AgentLine:
             """A connection, among ``client.lines`` from before it can be used."""
 
-        async def follow(self, session: AgentSession, path: str) -> tuple[int, bytes]:
+        async def follow(self, session: AgentSession, path: str) -> Answer:
             """Have the agent send events of this session on its own connection."""
 
         def receive(self, session: AgentSession) -> None:
@@ -99,12 +95,6 @@ if TYPE_CHECKING:
 
         def abandon(self, lines: Iterable[AgentLine]) -> None:
             """In a child process: close our copies, and do not end what the parent uses."""
-
-    class Revocable(Protocol):
-        """A grant, as programs see it."""
-
-        def revoke(self) -> None: ...
-        def disown(self) -> None: ...
 
 
 PATIENCE = 30.0
@@ -127,27 +117,29 @@ def finished(work: Coroutine[Any, Any, Result]) -> Result:
     raise AssertionError("this work waits for an event loop")
 
 
-async def failing(error: Exception) -> NoReturn:
-    raise error
-
-
 class Holding:
-    """A grant of this client, as far as the agent has said."""
+    """A grant of this client, as far as the agent has said: what a :class:`.Grant` comes from."""
 
-    __slots__ = ("ended", "grant", "lost", "name", "session", "third", "until", "want")
+    __slots__ = (
+        *("agent", "asking", "end", "ended", "grant", "key"),
+        *("lost", "name", "session", "third", "want"),
+    )
 
-    def __init__(self, session: AgentSession, given: dict[str, Any]) -> None:
+    def __init__(self, agent: AgentClient, session: AgentSession, given: dict[str, Any]) -> None:
+        self.agent = agent
         self.session = session
-        self.grant: Revocable | None = None  # is told of the end
-        self.name: str = given["grant"]
+        self.grant: Grant | None = None  # is told of the end
+        self.key: str = given["grant"]
+        self.name: str = given["pool"]
         self.want: int = given["want"]
-        self.until: float | None = given["until"]
+        self.end: float | None = given["until"]  # of its lease
         lease = given["lease"]
         self.third = lease / 3 if lease is not None and lease > 0.3 else 0.1
         """Seconds that an agent has to say that it renewed the lease."""
+        self.asking = False  # a task asks the agent for that
         self.lost = self.ended = session.over
         if not session.over:
-            session.holding[self.name] = self
+            session.holding[self.key] = self
 
     def revoke(self) -> None:
         if not self.ended:
@@ -157,7 +149,19 @@ class Holding:
 
     def left(self) -> float:
         """Seconds of the lease that we know of."""
-        return NO_END if self.until is None else self.until - clock.seconds()
+        return NO_END if self.end is None else self.end - clock.seconds()
+
+    def until(self, _number: int = 0) -> float | None:
+        return self.end
+
+    def release(self, _number: int = 0) -> None:
+        self.ended = True
+        if self.session.holding.pop(self.key, None) is not None:
+            self.agent.release(Unreleased(self.key), 0)
+
+    def release_some(self, _number: int = 0, permits: int = 0) -> None:
+        held, self.want = self.want, self.want - permits
+        self.agent.release(Unreleased(self.key, self.want), held)
 
 
 class AgentSession:
@@ -168,11 +172,12 @@ class AgentSession:
         self.name = name
         self.over = False
         self.holding: dict[str, Holding] = {}  # by the names that the agent gave
+        self.watched = False  # a timer asks for the leases
 
     def told(self, event: dict[str, Any]) -> None:
         holding = self.holding.get(event["grant"])
         if holding is not None and event["event"] == "lease":
-            holding.until = event["until"]
+            holding.end = event["until"]
         elif holding is not None and event["event"] == "lost":
             del self.holding[event["grant"]]
             holding.revoke()
@@ -233,7 +238,7 @@ class AgentClient:
     # -- connections -------------------------------------------------------------------
 
     def take(self) -> AgentLine | None:
-        """A connection that nobody uses, if there is one."""
+        """A connection that no caller uses, if there is one."""
         while True:
             try:
                 line = self.idle.pop()
@@ -260,6 +265,8 @@ class AgentClient:
         """That connection is no more, and the agent may not have received these releases."""
         line.close()
         self.lines.discard(line)
+        if self.session is not None and self.session.line is line:
+            self.session.end()
         if unsure and not self.closed:
             self.unreleased.update((what.grant, what) for what in unsure)
             self.wires.release_soon(self)
@@ -271,51 +278,15 @@ class AgentClient:
         body: str = "",
         timeout: float | None = None,
         grace: float | None = None,
-    ) -> tuple[int, bytes]:
-        """The status and body of the answer."""
-        found = self.request(self.take(), method, path, body, timeout, grace)
-        return found if type(found) is tuple else await found  # type: ignore[misc]
-
-    def request(
-        self,
-        line: AgentLine | None,
-        method: str,
-        path: str,
-        body: str,
-        timeout: float | None,
-        grace: float | None = None,
-    ) -> tuple[int, bytes] | Awaitable[tuple[int, bytes]]:
-        """The answer over this connection or a new one; where it is there already, without a
-        coroutine. A connection whose request is interrupted is ended: then the agent withdraws
-        what it has granted or would."""
-        if line is None:
-            return self.request_anew(method, path, body, timeout, grace)
-        try:
-            if self.closed:
-                raise NoAgent(CLOSED)
-            found = line.call(method, path, body, timeout, grace)
-        except BaseException:
-            self.drop(line)
-            raise
-        if type(found) is not tuple:
-            return self.answered(line, found)  # type: ignore[arg-type]
-        if line.exchange.last:
-            self.drop(line)
-        else:
-            self.idle.append(line)
-        return found
-
-    async def request_anew(self, method: str, path: str, *given: Any) -> tuple[int, bytes]:
+    ) -> Answer:
+        """A connection whose request is interrupted is ended: then the agent withdraws what it has
+        granted or would."""
         if self.closed:
             raise NoAgent(CLOSED)
-        found = self.request(await self.open(), method, path, *given)
-        return found if type(found) is tuple else await found  # type: ignore[misc]
-
-    async def answered(
-        self, line: AgentLine, answer: Awaitable[tuple[int, bytes]]
-    ) -> tuple[int, bytes]:
+        line = self.take() or await self.open()
         try:
-            found = await answer
+            found = line.call(method, path, body, timeout, grace)
+            answer = found if isinstance(found, tuple) else await found
         except BaseException:
             self.drop(line)
             raise
@@ -323,10 +294,10 @@ class AgentClient:
             self.drop(line)
         else:
             self.idle.append(line)
-        return found
+        return answer
 
     async def ask(self, method: str, path: str, body: str = "") -> Any:
-        """The answer; the agent is asked again if it was restarted since the last time."""
+        """What the agent says; it is asked again if it was restarted since the last time."""
         for left in reversed(range(len(self.idle) + 2)):  # all that are idle may have ended
             try:
                 status, said = await self.call(method, path, body)
@@ -371,7 +342,7 @@ class AgentClient:
     async def open_session(self) -> AgentSession:
         line = await self.open()
         try:
-            found = line.call("POST", "/v1/sessions", "", 0.0)
+            found = line.call("POST", "/v1/sessions", "", 0.0, None)
             status, said = found if isinstance(found, tuple) else await found
             if status == 404:
                 raise Refused(TOO_OLD.format(place=self.place))
@@ -383,6 +354,8 @@ class AgentClient:
             status, said = await self.wires.follow(session, path)
             if status != 200:
                 raise refusal(status, said)
+            if line.over:
+                raise AgentGone(ENDED)
         except BaseException as error:
             self.drop(line)
             if isinstance(error, (AgentGone, TimeoutError)):
@@ -393,59 +366,34 @@ class AgentClient:
             raise Refused(CLOSED)
         return session
 
-    # -- grants ------------------------------------------------------------------------
+    # -- requests and grants -----------------------------------------------------------
 
-    def acquire(
-        self, pool: str, timeout: float | None, body: Body
-    ) -> Granted | Coroutine[Any, Any, Granted]:
+    async def acquire(
+        self, pool: str, timeout: float | None, body: Callable[[str, float | None], str]
+    ) -> tuple[AgentSession, dict[str, Any]]:
         """What the agent grants, whatever becomes of the agent meanwhile, as long as there is one
-        again soon; without a coroutine if the answer is there already. ``body``: of the request,
-        for a session and the seconds that are left."""
-        path, session = f"/v1/pools/{pool}/acquire", self.session
-        if session is None or session.over or self.unreleased:
-            return self.acquire_again(path, timeout, body)
-        try:
-            found = self.request(self.take(), "POST", path, body(session.name, timeout), timeout)
-        except (AgentGone, NoAgent) as error:
-            return self.acquire_again(path, timeout, body, failing(error), session)
-        if type(found) is tuple and found[0] == 200:
-            return session, understood(found[1])
-        return self.acquire_again(path, timeout, body, found, session)
-
-    async def acquire_again(
-        self,
-        path: str,
-        timeout: float | None,
-        body: Body,
-        found: tuple[int, bytes] | Awaitable[tuple[int, bytes]] | None = None,
-        session: AgentSession | None = None,
-    ) -> Granted:
-        """``found``: the answer to a first request, if one was sent, for this session."""
-        now = self.wires.now
-        end = None if timeout is None else now() + timeout
+        again soon. ``body``: of the request, for a session and the seconds that are left."""
+        path = f"/v1/pools/{pool}/acquire"
+        left, end = timeout, None if timeout is None else self.wires.now() + timeout
         lost: float | None = None  # the agent, since when
         before, pause = self.session, RETRY
-        if found is None and self.unreleased:
-            await self.release_again()
-        left = timeout
         while True:
             try:
-                if found is None or session is None:
-                    session = self.session
-                    if session is None or session.over:
-                        session = await self.current()
-                    if session is not before:
-                        before, lost, pause = session, None, RETRY
-                    text = body(session.name, left)
-                    found = self.request(self.take(), "POST", path, text, left)
-                status, said = found if isinstance(found, tuple) else await found
+                if self.unreleased:
+                    await self.release_again()
+                session = self.session
+                if session is None or session.over:
+                    session = await self.current()
+                if session is not before:
+                    before, lost, pause = session, None, RETRY
+                status, said = await self.call("POST", path, body(session.name, left), left)
                 if status == 503:
                     raise NoAgent(str(refusal(status, said)))
             except (AgentGone, NoAgent) as error:
                 if self.closed:
                     raise Refused(CLOSED) from None
                 await self.gone()
-                moment = now()
+                moment = self.wires.now()
                 lost = moment if lost is None else lost
                 if end is not None and moment >= end:
                     raise NotInTime(str(error)) from None
@@ -460,11 +408,23 @@ class AgentClient:
                     self.wires.receive(session)
                 if not session.over:
                     raise refusal(status, said)
-            found = None
-            left = None if end is None else max(0.0, end - now())
+            left = None if end is None else max(0.0, end - self.wires.now())
+
+    async def change(self, request: str, priority: int | None, deadline: float | None) -> bool:
+        """Of the request that waits by this name. False: none does, or there is no agent."""
+        path = f"/v1/requests/{request}/priority"
+        try:
+            status, said = await self.call("POST", path, change_body(priority, deadline))
+        except (AgentGone, NoAgent):
+            await self.gone()
+            return False
+        if status not in (200, 404):
+            raise refusal(status, said)
+        return status == 200
 
     def release(self, what: Unreleased, held: int) -> None:
-        """Over a connection at rest, as there is one where nobody waits; else as soon as can be."""
+        """Over a connection at rest, as there is one where no caller waits; else as soon as can
+        be."""
         if self.closed:
             return
         line = self.take()
@@ -474,11 +434,10 @@ class AgentClient:
             return
         try:
             line.release(what, held)
-        except AgentGone:
+        except BaseException as error:
             self.drop(line)
-        except BaseException:
-            self.drop(line)
-            raise
+            if not isinstance(error, AgentGone):
+                raise
         else:
             self.idle.append(line)
 
@@ -506,18 +465,18 @@ class AgentClient:
         cannot renew it either."""
         status, said = 0, b""
         try:
-            path = f"/v1/grants/{holding.name}"
+            path = f"/v1/grants/{holding.key}"
             status, said = await self.call("GET", path, timeout=holding.third, grace=0.0)
         except TimeoutError:
             pass
         except (AgentGone, NoAgent):  # this connection only, unless the session has ended as well
             await self.gone()
         if status == 200:
-            holding.until = understood(said)["until"]
+            holding.end = understood(said)["until"]
         if not holding.ended and (status == 404 or holding.left() <= 0):
-            holding.session.holding.pop(holding.name, None)
+            holding.session.holding.pop(holding.key, None)
             holding.revoke()
-            self.release(Unreleased(holding.name), 0)  # whatever the agent thinks of it
+            self.release(Unreleased(holding.key), 0)  # whatever the agent thinks of it
 
     # -- pools -------------------------------------------------------------------------
 

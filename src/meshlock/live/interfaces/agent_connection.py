@@ -16,8 +16,8 @@ from meshlock.live.interfaces.agent_protocol import (
     LATER,
     SILENT,
     STREAM,
+    AgentExchange,
     AgentGone,
-    Exchange,
     NoAgent,
     Unreleased,
     refusal,
@@ -101,7 +101,7 @@ class Connection:
             raise no_agent(self.place, error) from None
         if among is not None:
             among.add(self)
-        self.exchange = Exchange(self.place)
+        self.exchange = AgentExchange(self.place)
         self.reading = allocate_lock()  # of the thread that reads events
         try:
             self.socket.connect(self.place)

@@ -161,7 +161,7 @@ def refusal(status: int, said: bytes) -> Exception:
     return NoAgent(why) if status == 503 else Refused(why)
 
 
-class Exchange:
+class AgentExchange:
     """One connection: requests out, answers in, in the same order; in the end perhaps a stream.
 
     The answers are read by llhttp (:mod:`httptools`), which calls the methods ``on_...``. What it

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Coroutine, Generator, Iterable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from meshlock.errors import NotInTime, Refused
@@ -28,14 +27,12 @@ from meshlock.live.interfaces.agent_protocol import (
     LATER,
     SILENT,
     STREAM,
+    AgentExchange,
     AgentGone,
-    Exchange,
     NoAgent,
     Unreleased,
     acquire_body,
-    change_body,
     pool_name,
-    refusal,
     request,
 )
 from meshlock.live.machine import clock, limits
@@ -46,31 +43,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from meshlock.live.interfaces.agent_client import AgentLine
+    from meshlock.live.interfaces.agent_protocol import Answer
     from meshlock.live.pools.status import Status
 
 BUFFER = 16 * 1024
 
 
-class Connecting:
-    """What :func:`aconnect` returns: await it for a client, or use it with ``async with``."""
-
-    def __init__(self, place: str) -> None:
-        self.client = Client(place)
-
-    def __await__(self) -> Generator[Any, None, Client]:
-        return self.client.__aenter__().__await__()
-
-    async def __aenter__(self) -> Client:
-        return await self.client.__aenter__()
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.client.close()
-
-
-def aconnect(socket: str | None = None) -> Connecting:
+def aconnect(socket: str | None = None) -> Client:
     """Be a client of the agent, as with :func:`meshlock.connect`: ``agent = await aconnect()``, or
     ``async with aconnect() as agent:``, at the end of which all permits go back."""
-    return Connecting(socket or default_socket())
+    return Client(socket or default_socket())
 
 
 class Line(asyncio.BufferedProtocol):
@@ -78,12 +60,12 @@ class Line(asyncio.BufferedProtocol):
 
     def __init__(self, place: str) -> None:
         self.place = place
-        self.exchange = Exchange(place)  # who asks is known by the future of its answer
+        self.exchange = AgentExchange(place)  # what was asked is known by the future of its answer
         self.loop: asyncio.AbstractEventLoop
         self.transport: asyncio.Transport
         self.received = memoryview(bytearray(BUFFER))  # else the loop makes a large one each time
         self.told: Callable[[dict[str, Any]], None] | None = None  # reads the stream
-        self.ended: Callable[[list[Unreleased]], None] | None = None
+        self.ended: Callable[[Line, list[Unreleased]], None] | None = None
         """Called with the releases that the agent may not have received."""
         self.over = False
 
@@ -107,7 +89,7 @@ class Line(asyncio.BufferedProtocol):
         unsure = self.exchange.unsure()
         self.fail(AgentGone(ENDED))
         if self.ended is not None:
-            self.ended(unsure)
+            self.ended(self, unsure)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self.received
@@ -141,8 +123,8 @@ class Line(asyncio.BufferedProtocol):
         timeout: float | None = None,
         grace: float | None = None,
         more: str = "",
-    ) -> Awaitable[tuple[int, bytes]]:
-        answer: asyncio.Future[tuple[int, bytes]] = self.loop.create_future()
+    ) -> Awaitable[Answer]:
+        answer: asyncio.Future[Answer] = self.loop.create_future()
         self.exchange.asked.append(answer)
         self.exchange.follows = more == STREAM
         self.transport.write(request(method, path, body, more))
@@ -150,9 +132,7 @@ class Line(asyncio.BufferedProtocol):
             return answer
         return self.within(timeout + (agent_protocol.GRACE if grace is None else grace), answer)
 
-    async def within(
-        self, seconds: float, answer: asyncio.Future[tuple[int, bytes]]
-    ) -> tuple[int, bytes]:
+    async def within(self, seconds: float, answer: asyncio.Future[Answer]) -> Answer:
         try:
             async with asyncio.timeout(seconds):
                 return await answer
@@ -197,19 +177,13 @@ class LoopWires:
     async def open(self, client: AgentClient) -> Line:
         line = await Line(client.place).open()
         client.lines.add(line)
-        line.ended = lambda unsure: client.lost(line, unsure)
+        line.ended = client.lost
         return line
 
-    async def follow(self, session: AgentSession, path: str) -> tuple[int, bytes]:
-        line: Any = session.line
-        before = line.ended
-
-        def ended(unsure: list[Unreleased]) -> None:
-            before(unsure)
-            session.end()
-
-        line.told, line.ended = session.told, ended
-        return await line.call("GET", path, timeout=0.0, more=STREAM)  # type: ignore[no-any-return]
+    async def follow(self, session: AgentSession, path: str) -> Answer:
+        line = cast(Line, session.line)
+        line.told = session.told
+        return await line.call("GET", path, timeout=0.0, more=STREAM)
 
     def receive(self, session: AgentSession) -> None:
         """The loop has done that."""
@@ -231,6 +205,26 @@ class LoopWires:
         finally:
             self.releasing = False
 
+    def watch(self, session: AgentSession) -> None:
+        """Ask for each lease of which a third is left; one timer for all."""
+        session.watched = False
+        next_time = NO_END
+        for holding in session.holding.values():
+            left = holding.left() - holding.third
+            if left <= 0 and not holding.asking:
+                holding.asking = True
+                self.begin(self.ask_until(holding))
+            next_time = min(next_time, max(left, holding.third / 8))
+        if next_time < NO_END:
+            session.watched = True
+            asyncio.get_running_loop().call_later(next_time, self.watch, session)
+
+    async def ask_until(self, holding: Holding) -> None:
+        try:
+            await holding.agent.ask_until(holding)
+        finally:
+            holding.asking = False
+
     def abandon(self, lines: Iterable[AgentLine]) -> None:
         """The loop of the parent is of no use here, and would miss a file that was closed."""
         nothing = os.open(os.devnull, os.O_RDWR)
@@ -249,6 +243,9 @@ class Client:
     def __init__(self, place: str) -> None:
         self._wires = LoopWires()
         self._agent = AgentClient(place, self._wires, leases=True)
+
+    def __await__(self) -> Generator[Any, None, Client]:
+        return self.__aenter__().__await__()
 
     async def __aenter__(self) -> Client:
         if self._agent.session is None:
@@ -297,17 +294,12 @@ class AgentPool(Source):
         self.wires = wires
         self.name = name
         self.wanted = wanted  # permits, until the agent was asked to join it
-        self.holding: dict[int, Holding] = {}
         self.last_grant = 0
         self.waiting: dict[Acquire, str] = {}  # what the agent calls it
         self.changing: set[Acquire] = set()  # whose new priority is sent to the agent
-        self.watching: set[AgentSession] = set()  # whose leases have a timer
-        self.asking: set[Holding] = set()  # for which the agent is asked
 
     async def perform(self, what: str, **asked: Any) -> Any:
         return await self.agent.perform(self.name, what, **asked)
-
-    # -- requests ----------------------------------------------------------------------
 
     async def served(self, request: Acquire) -> Grant:
         if self.wanted is not None:
@@ -322,24 +314,22 @@ class AgentPool(Source):
             return acquire_body(want, priority, label, due, name, session, left)
 
         try:
-            given = self.agent.acquire(self.name, request.timeout, body)
-            return self.granted(*(given if isinstance(given, tuple) else await given))
+            return self.granted(*await self.agent.acquire(self.name, request.timeout, body))
         finally:
             self.waiting.pop(request, None)
             request.over = True
 
     def granted(self, session: AgentSession, given: dict[str, Any]) -> Grant:
-        self.last_grant = number = self.last_grant + 1
-        want, priority, slots = given["want"], given["priority"], tuple(given["slots"])
-        grant = Grant(self, number, want, priority, given["fence"], slots, given["met"])
+        self.last_grant += 1
         self.permits = given["permits"]
-        grant.at_end(lambda: self.holding.pop(number))
-        holding = self.holding[number] = Holding(session, given)
+        want, priority, slots = given["want"], given["priority"], tuple(given["slots"])
+        holding = Holding(self.agent, session, given)
+        grant = Grant(holding, self.last_grant, want, priority, given["fence"], slots, given["met"])
         if holding.ended:
             grant.revoke()
         holding.grant = grant
-        if holding.until is not None and session not in self.watching:
-            self.watch(session)
+        if holding.end is not None and not session.watched:
+            self.wires.watch(session)
         return grant
 
     def change_priority(self, request: Acquire, priority: int) -> None:
@@ -355,8 +345,13 @@ class AgentPool(Source):
         try:
             while (name := self.waiting.get(request)) and told != (name, request.priority):
                 urgent = request.priority
-                status, _ = await self.send_change(name, urgent, None)
-                if status in (200, 409):  # or the algorithm cannot change it
+                try:
+                    done = await self.agent.change(name, urgent, None)
+                except NoAgent:
+                    done = False
+                except Refused:  # the algorithm cannot change it
+                    done = True
+                if done:
                     told = (name, urgent)
                 else:
                     await asyncio.sleep(RETRY)
@@ -372,58 +367,12 @@ class AgentPool(Source):
         due = request.due if deadline is None else deadline
         request.set_urgency(priority, due)
         while name := self.waiting.get(request):
-            status, said = await self.send_change(name, priority, due)
-            if status == 200:
-                return True
-            if status != 404:
+            left = None if due is None else max(0.0, due - clock.seconds())
+            try:
+                if await self.agent.change(name, priority, left):
+                    return True
+            except Refused:
                 request.set_urgency(*before)
-                raise refusal(status, said)
+                raise
             await asyncio.sleep(RETRY)
         return not request.over
-
-    async def send_change(self, name: str, priority: int, due: float | None) -> tuple[int, bytes]:
-        """404 also if the agent is not there."""
-        left = None if due is None else max(0.0, due - clock.seconds())
-        with suppress(AgentGone, NoAgent):
-            path = f"/v1/requests/{name}/priority"
-            return await self.agent.call("POST", path, change_body(priority, left))
-        return 404, b""
-
-    # -- grants ------------------------------------------------------------------------
-
-    def watch(self, session: AgentSession) -> None:
-        """Ask for each lease of this pool of which a third is left; one timer for all."""
-        self.watching.discard(session)
-        if session.over:
-            return
-        next_time = NO_END
-        for holding in [one for one in self.holding.values() if one.session is session]:
-            left = holding.left() - holding.third
-            if left <= 0 and holding not in self.asking:
-                self.asking.add(holding)
-                self.wires.begin(self.ask_until(holding))
-            next_time = min(next_time, max(left, holding.third / 8))
-        if next_time < NO_END:
-            self.watching.add(session)
-            asyncio.get_running_loop().call_later(next_time, self.watch, session)
-
-    async def ask_until(self, holding: Holding) -> None:
-        try:
-            await self.agent.ask_until(holding)
-        finally:
-            self.asking.discard(holding)
-
-    def release(self, number: int) -> None:
-        holding = self.holding[number]
-        holding.ended = True
-        if holding.session.holding.pop(holding.name, None) is not None:
-            self.agent.release(Unreleased(holding.name), 0)
-
-    def release_some(self, number: int, permits: int) -> None:
-        holding = self.holding[number]
-        left = holding.want - permits
-        holding.want = left
-        self.agent.release(Unreleased(holding.name, left), left + permits)
-
-    def until(self, number: int) -> float | None:
-        return self.holding[number].until

@@ -61,13 +61,10 @@ class NodeGrant(BlockingGrant):
 
     @property
     def until(self) -> float | None:
-        return self._node.call(self._end_of_lease())
-
-    async def _end_of_lease(self) -> float | None:
-        return self._grant.until
+        return self._node._run(lambda: self._grant.until)
 
     def wait_lost(self, timeout: float | None = None) -> bool:
-        return self._node.call(self._wait_lost(limits.timeout(timeout)))
+        return self._node._call(self._wait_lost(limits.timeout(timeout)))
 
     async def _wait_lost(self, timeout: float | None) -> bool:
         with suppress(TimeoutError):
@@ -78,11 +75,8 @@ class NodeGrant(BlockingGrant):
     def release(self, permits: int | None = None) -> None:
         """See :meth:`Grant.release`; after the node's end it does nothing."""
         if not self._grant.ended:
-            self._node.call(self._release(permits))
-
-    async def _release(self, permits: int | None) -> None:
-        self._grant.release(permits)
-        self.want, self.slots = self._grant.want, self._grant.slots
+            self._node._run(lambda: self._grant.release(permits))
+            self.want, self.slots = self._grant.want, self._grant.slots
 
 
 class BlockingPool(AnyBlockingPool):
@@ -99,25 +93,16 @@ class BlockingPool(AnyBlockingPool):
         """See :attr:`meshlock.Pool.permits`."""
         return self._source.permits
 
-    def _acquired(
-        self,
-        want: int,
-        priority: int,
-        timeout: float | None,
-        label: str | None,
-        deadline: float | None = None,
-        request: str | None = None,
-    ) -> BlockingGrant:
-        asked = Acquire(self._source, want, priority, limits.timeout(timeout), label, deadline)
-        if request is None:
+    def _acquired(self, asked: Acquire, name: str | None) -> BlockingGrant:
+        if name is None:
             return self._waited(asked)
-        if request in self._requests:
-            raise Refused(f"A request with the name {request} waits already: use another name.")
-        self._requests[request] = asked
+        if name in self._requests:
+            raise Refused(f"A request with the name {name} waits already: use another name.")
+        self._requests[name] = asked
         try:
             return self._waited(asked)
         finally:
-            del self._requests[request]
+            del self._requests[name]
 
     def change(
         self, request: str, *, priority: int | None = None, deadline: float | None = None
@@ -126,17 +111,17 @@ class BlockingPool(AnyBlockingPool):
         asked = self._requests.get(request)
         if asked is None:
             return False
-        return self._node.call(asked.change(priority=priority, deadline=deadline))
+        return self._node._call(asked.change(priority=priority, deadline=deadline))
 
     def _waited(self, asked: Acquire) -> BlockingGrant:
         mine: concurrent.futures.Future[Grant] = concurrent.futures.Future()
         asking = None
         try:
-            asking = self._node.begin(self._wait_for(mine, asked))
+            asking = self._node._begin(self._wait_for(mine, asked))
             return NodeGrant(self._node, mine.result())
         except BaseException:  # an interrupt, or whatever a signal handler raises
             if not mine.cancel() and mine.exception() is None:
-                self._node.call(self._release(mine.result()))
+                self._node._run(mine.result().release)
             if asking is not None:
                 asking.cancel()
             raise
@@ -154,11 +139,8 @@ class BlockingPool(AnyBlockingPool):
         else:
             grant.release()
 
-    async def _release(self, grant: Grant) -> None:
-        grant.release()
-
     def _wait(self, work: Coroutine[Any, Any, Result]) -> Result:
-        return self._node.call(work)
+        return self._node._call(work)
 
 
 class BlockingNode:
@@ -176,16 +158,16 @@ class BlockingNode:
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         self._node = Node(*arguments, **settings)
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="meshlock", daemon=True)
+        self._thread = threading.Thread(target=self._run_loop, name="meshlock", daemon=True)
         self.name: str = self._node.name
 
-    def _run(self) -> None:
+    def _run_loop(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
 
-    def begin(self, work: Coroutine[Any, Any, Result]) -> concurrent.futures.Future[Result]:
+    def _begin(self, work: Coroutine[Any, Any, Result]) -> concurrent.futures.Future[Result]:
         """Have the node's thread do this."""
         if not self._thread.is_alive():
             work.close()
@@ -194,20 +176,28 @@ class BlockingNode:
             )
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    def call(self, work: Coroutine[Any, Any, Result]) -> Result:
+    def _call(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Have it done and wait; if we are interrupted, so is the work."""
-        future = self.begin(work)
+        future = self._begin(work)
         try:
             return future.result()
         except BaseException:
             future.cancel()
             raise
 
+    def _run(self, function: Callable[[], Result]) -> Result:
+        """Call this in the node's thread."""
+
+        async def work() -> Result:
+            return function()
+
+        return self._call(work())
+
     def start(self) -> None:
         """See :meth:`meshlock.Node.start`; ``with`` does it."""
         self._thread.start()
         try:
-            self.call(self._node.start())
+            self._call(self._node.start())
         except BaseException:
             self._stop()
             raise
@@ -215,7 +205,7 @@ class BlockingNode:
     def close(self) -> None:
         """See :meth:`meshlock.Node.close`."""
         try:
-            self.call(self._node.close())
+            self._call(self._node.close())
         finally:
             self._stop()
 
@@ -238,21 +228,13 @@ class BlockingNode:
     @with_arguments_of(Node.pool)
     def pool(self, *arguments: Any, **settings: Any) -> BlockingPool:
         """The pool of this name; see :meth:`meshlock.Node.pool`."""
-        return BlockingPool(self, self.call(self._pool(*arguments, **settings)))
-
-    async def _pool(self, *arguments: Any, **settings: Any) -> Source:
-        return self._node.pools[self._node.pool(*arguments, **settings).name]
+        found = self._run(lambda: self._node.pool(*arguments, **settings))
+        return BlockingPool(self, found._source)
 
     def connect(self, address: str) -> None:
         """See :meth:`meshlock.Node.connect`."""
-        self.call(self._connect(address))
-
-    async def _connect(self, address: str) -> None:
-        self._node.connect(address)
+        self._run(lambda: self._node.connect(address))
 
     def status(self) -> Status:
         """See :meth:`meshlock.Node.status`."""
-        return self.call(self._status())
-
-    async def _status(self) -> Status:
-        return self._node.status()
+        return self._run(self._node.status)

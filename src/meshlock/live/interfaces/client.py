@@ -15,15 +15,19 @@ from meshlock.live.interfaces.agent_client import AgentClient, Holding, finished
 from meshlock.live.interfaces.agent_connection import Connection, default_socket
 from meshlock.live.interfaces.agent_protocol import (
     AgentGone,
-    NoAgent,
     Unreleased,
     acquire_body,
-    change_body,
     pool_name,
-    refusal,
 )
 from meshlock.live.machine.labels import default as default_label
-from meshlock.live.pools.grants import AnyBlockingPool, BlockingGrant, Source, part
+from meshlock.live.pools.grants import (
+    Acquire,
+    AnyBlockingPool,
+    BlockingGrant,
+    Source,
+    part,
+    seconds,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from meshlock.live.interfaces.agent_client import AgentLine, AgentSession
+    from meshlock.live.interfaces.agent_protocol import Answer
     from meshlock.live.pools.status import Status
 
     Result = TypeVar("Result")
@@ -78,7 +83,7 @@ class BlockingWires:
     async def open(self, client: AgentClient) -> Connection:
         return Connection(client.place, client.lines)  # type: ignore[arg-type]
 
-    async def follow(self, session: AgentSession, path: str) -> tuple[int, bytes]:
+    async def follow(self, session: AgentSession, path: str) -> Answer:
         return session.line.follow(path)  # type: ignore[attr-defined,no-any-return]
 
     def receive(self, session: AgentSession, seconds: float = 0.0) -> None:
@@ -96,7 +101,7 @@ class BlockingWires:
             line.reading.release()
 
     def release_soon(self, client: AgentClient) -> None:
-        """There are no tasks: :class:`ClientGrant` does it, or the next request."""
+        """There are no tasks: the caller does it, or the next request."""
 
     def abandon(self, lines: Iterable[AgentLine]) -> None:
         for line in lines:
@@ -141,14 +146,6 @@ class BlockingClient:
         self.close()
 
 
-def real_number(timeout: float) -> float:
-    if type(timeout) in (int, float) and 0 <= timeout <= 1e9:
-        return timeout
-    from meshlock.live.machine import limits
-
-    return limits.TIMEOUT.real(timeout)
-
-
 class AgentSource(Source):
     """What the agent has of a pool."""
 
@@ -174,24 +171,12 @@ class BlockingClientPool(AnyBlockingPool):
         status = finished(self._agent.ask("GET", f"/v1/pools/{self.name}"))["status"]
         return status.get("permits")  # type: ignore[no-any-return]
 
-    def _acquired(
-        self,
-        want: int,
-        priority: int,
-        timeout: float | None,
-        label: str | None,
-        deadline: float | None = None,
-        request: str | None = None,
-    ) -> BlockingGrant:
-        name = "" if request is None else pool_name(request)
-        if timeout is not None:
-            timeout = real_number(timeout)
-        if label is None:
-            label = default_label()
-        body = partial(acquire_body, want, priority, label, deadline, name)
-        found = self._agent.acquire(self.name, timeout, body)
-        session, given = found if isinstance(found, tuple) else finished(found)
-        return ClientGrant(self._agent, session, given)
+    def _acquired(self, asked: Acquire, name: str | None) -> BlockingGrant:
+        label = default_label() if asked.label is None else asked.label
+        known_as = "" if name is None else pool_name(name)
+        body = partial(acquire_body, asked.want, asked.priority, label, asked.due, known_as)
+        session, given = finished(self._agent.acquire(self.name, asked.timeout, body))
+        return ClientGrant(Holding(self._agent, session, given), given)
 
     def _wait(self, work: Coroutine[Any, Any, Result]) -> Result:
         return finished(work)
@@ -199,28 +184,18 @@ class BlockingClientPool(AnyBlockingPool):
     def change(
         self, request: str, *, priority: int | None = None, deadline: float | None = None
     ) -> bool:
-        body = change_body(priority, deadline)
-        path = f"/v1/requests/{pool_name(request)}/priority"
-        try:
-            status, said = finished(self._agent.call("POST", path, body))
-        except (AgentGone, NoAgent):
-            finished(self._agent.gone())
-            return False
-        if status in (200, 404):
-            return status == 200
-        raise refusal(status, said)
+        return finished(self._agent.change(pool_name(request), priority, deadline))
 
 
 class ClientGrant(BlockingGrant):
-    __slots__ = ("_agent", "_holding")
+    __slots__ = ("_holding",)
 
-    def __init__(self, agent: AgentClient, session: AgentSession, given: dict[str, Any]) -> None:
+    def __init__(self, holding: Holding, given: dict[str, Any]) -> None:
         slots = tuple(given["slots"])
         super().__init__(
             given["pool"], given["want"], given["priority"], given["fence"], slots, given["met"]
         )
-        self._agent = agent
-        self._holding = Holding(session, given)
+        self._holding = holding
 
     @property
     def held(self) -> bool:
@@ -233,19 +208,19 @@ class ClientGrant(BlockingGrant):
     @property
     def until(self) -> float | None:
         holding = self._receive(now=True)
-        return None if holding.ended else holding.until
+        return None if holding.ended else holding.end
 
     def _receive(self, now: bool = False, seconds: float = 0.0) -> Holding:
         """What the agent says; if it must, it is asked until when the lease was renewed."""
         one = self._holding
         if not one.ended:
             WIRES.receive(one.session, seconds)
-        if not one.ended and one.until is not None and (now or one.left() <= one.third):
-            finished(self._agent.ask_until(one))
+        if not one.ended and one.end is not None and (now or one.left() <= one.third):
+            finished(one.agent.ask_until(one))
         return one
 
     def wait_lost(self, timeout: float | None = None) -> bool:
-        end = None if timeout is None else time.monotonic() + real_number(timeout)
+        end = None if timeout is None else time.monotonic() + seconds(timeout)
         holding = self._holding
         while not holding.ended:
             wait = LISTEN if end is None else min(LISTEN, end - time.monotonic())
@@ -262,18 +237,12 @@ class ClientGrant(BlockingGrant):
         if permits is not None and part(permits, self.want):
             self.want -= permits
             self.slots = self.slots[: self.want]
-            self._release(self.want, permits)
+            holding.release_some(permits=permits)
         else:
-            holding.ended = True
-            holding.session.holding.pop(holding.name, None)
             try:
-                self._release()
+                holding.release()
             except BaseException:  # an interrupt, or what a signal handler raises
-                self._release()
+                holding.agent.release(Unreleased(holding.key), 0)
                 raise
-
-    def _release(self, left: int = 0, permits: int = 0) -> None:
-        agent = self._agent
-        agent.release(Unreleased(self._holding.name, left), left + permits)
-        if agent.unreleased:
-            finished(agent.gone())
+        if holding.agent.unreleased:
+            finished(holding.agent.gone())

@@ -34,14 +34,14 @@ class Discovery:
     """Announces a node and dials those it finds, for as long as the ``async with`` lasts."""
 
     def __init__(self, node: Node, interfaces: list[str] | None = None) -> None:
-        self.node = node
-        node.discovering = True
+        self.node = node._local
+        self.node.discovering = True
         self.interfaces = interfaces
         self.found: dict[str, str] = {node.name: ""}  # name: address
         self.tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Discovery:
-        host, port = split(self.node.address)
+        host, port = split(self.node.mesh.address)
         here = [host] if host not in ("0.0.0.0", "::") else own_addresses()
         self.zeroconf = (
             AsyncZeroconf(interfaces=self.interfaces) if self.interfaces else AsyncZeroconf()

@@ -11,7 +11,7 @@ from time import monotonic
 
 from meshlock import __version__
 from meshlock.errors import Refused
-from meshlock.live.interfaces.node import Node
+from meshlock.live.interfaces.local_node import LocalNode
 from meshlock.live.machine.loop import LAGS
 from meshlock.live.pools.adapter import BOUNDS, Measures
 from meshlock.live.pools.status import PoolStatus, Status
@@ -127,7 +127,7 @@ def unreachable(status: Status) -> dict[str, float]:
 class Figures:
     """All metrics of one node, read whenever they are collected."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: LocalNode) -> None:
         self.node = node
 
     def collect(self) -> Iterator[Metric]:
@@ -204,7 +204,7 @@ def cumulated(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str,
     return buckets
 
 
-def exposition(node: Node) -> str:
+def exposition(node: LocalNode) -> str:
     """In the text format that Prometheus reads, with those of the process (CPU, memory, files)."""
     registry = CollectorRegistry()
     registry.register(Figures(node))

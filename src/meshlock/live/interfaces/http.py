@@ -9,27 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from hashlib import blake2b
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec.structs import asdict
 
 from meshlock import __version__
-from meshlock.errors import NodeClosed, NoSuchPool, Refused, setting
+from meshlock.errors import NoSuchPool, Refused, setting
 from meshlock.live.interfaces import messages
 from meshlock.live.interfaces.http_requests import HTTPError, Request
 from meshlock.live.interfaces.node import Node
+from meshlock.live.interfaces.operations import NONE, REFUSED, UNNAMED, Operation, delete, get, post
 from meshlock.live.interfaces.sessions import LOOKS, Leased, Session
 from meshlock.live.interfaces.site import EVENTS, Response, answer
 from meshlock.live.machine import limits
 from meshlock.live.pools.grants import Acquire, Grant, moment, time_left
 from meshlock.live.pools.pool import LocalPool
 from meshlock.live.pools.status import Picture, PoolStatus, Status
-
-Method = TypeVar("Method", bound=Callable[..., Any])
 
 LOOK = 0.1
 """Seconds between two looks at a pool while somebody waits for it to change."""
@@ -49,59 +48,13 @@ NAMED = ("pool", "request")
 
 
 POOL, GRANT, SESSION = "/v1/pools/{pool}", "/v1/grants/{grant}", "/v1/sessions/{session}"
-WHY = messages.Why
-NONE = {400: WHY, 404: WHY}
-"""A query cannot be read, or what it is for is not there."""
-
-UNNAMED: dict[int, Any] = {400: WHY, 409: messages.NotNow, 413: WHY}
-REFUSED = {**UNNAMED, 404: WHY}
-"""What is answered to a request with a body that cannot be granted."""
-
-
-class Operation(NamedTuple):
-    """One thing that can be asked for; routes and OpenAPI are made from these."""
-
-    method: str
-    path: str
-    handler: Callable[..., Response | Awaitable[Response]]
-    """A method of :class:`Interface`. It gets the request, and its body or query as declared."""
-
-    answers: dict[int, Any]
-    """Status: the type of its body, a media type, or None for no body."""
-
-    body: type | None = None
-    query: type | None = None
-    open: bool = False
-    """Needs no token."""
-
-    links: Sequence[str] = ()
-    """What can be done with the grant that the answer names."""
-
-    streams: bool = False
-    """A client that accepts ``text/event-stream`` gets events as they come."""
-
-
-OPERATIONS: list[Operation] = []
-"""All that can be asked of the agent, wherever it is asked."""
-
-
-def operation(
-    method: str, path: str, answers: dict[int, Any], **more: Any
-) -> Callable[[Method], Method]:
-    """Declare what a method of the interface answers. Its docstring is the summary."""
-
-    def declared(handler: Method) -> Method:
-        OPERATIONS.append(Operation(method, path, handler, answers, **more))
-        return handler
-
-    return declared
 
 
 class Interface:
     """Performs the operations at a node."""
 
     def __init__(self, node: Node, makes_pools: bool = False) -> None:
-        self.node = node
+        self.node = node._local
         self.makes_pools = makes_pools  # for clients
         self.sessions: dict[str, Session] = {}
         self.requests: dict[str, Acquire] = {}  # that wait, by the names that clients gave them
@@ -109,30 +62,19 @@ class Interface:
         self.leased: dict[str, Leased] = {}
 
     def perform(self, one: Operation, request: Request) -> Response | Awaitable[Response]:
-        """Here a request is read. If that fails, the answer is 400; what is refused later has a
-        status of its own."""
         for what, name in request.parameters.items():
             if what in NAMED and name not in self.node.pools:
                 limits.name(name, what)
-        asked: list[Any] = []
-        if one.body is not None:
-            asked = [limits.decoded(request.body or b"{}", one.body)]
-        elif one.query is not None:
-            asked = [queried(request, one.query) if request.query else one.query()]
-        try:
-            found = one.handler(self, request, *asked)
-        except Refused as error:
-            raise impossible(error) from None
-        return found if isinstance(found, Response) else finished(found)
+        return one.perform(self, request)
 
     # -- how the agent is --------------------------------------------------------------
 
-    @operation("GET", "/healthz", {200: messages.Healthy}, open=True)
-    def healthy(self, _: Request) -> Response:
+    @get("/healthz", {}, public=True)
+    def healthy(self, _: Request) -> messages.Healthy:
         """Report whether the agent is alive."""
-        return answer(messages.Healthy(self.node.name, __version__))
+        return messages.Healthy(self.node.name, __version__)
 
-    @operation("GET", "/readyz", {200: messages.Ready, 503: messages.Ready}, open=True)
+    @get("/readyz", {503: messages.Ready}, answers={200: messages.Ready}, public=True)
     def ready(self, _: Request) -> Response:
         """Report whether the agent can grant permits of its pools."""
         why = [
@@ -142,7 +84,7 @@ class Interface:
         ]
         return answer(messages.Ready(self.node.name, not why, why), 503 if why else 200)
 
-    @operation("GET", "/metrics", {200: "text/plain", 501: WHY})
+    @get("/metrics", {501: messages.Why}, answers={200: "text/plain"})
     def metrics(self, _: Request) -> Response:
         """Return the metrics for Prometheus."""
         try:
@@ -151,33 +93,33 @@ class Interface:
             raise HTTPError(501, str(error)) from None
         return Response(exposition(self.node).encode(), "text/plain; version=0.0.4; charset=utf-8")
 
-    @operation("GET", "/v1/status", {200: Status})
-    def status(self, _: Request) -> Response:
+    @get("/v1/status", {})
+    def status(self, _: Request) -> Status:
         """Return everything that the agent knows."""
-        return answer(self.node.status())
+        return self.node.status()
 
     # -- pools -------------------------------------------------------------------------
 
-    @operation("GET", POOL, {200: messages.PoolShown, **NONE}, query=messages.OfPool, streams=True)
-    async def show_pool(self, request: Request, asked: messages.OfPool) -> Response:
+    @get(POOL, NONE, answers={200: messages.PoolShown}, streams=True)
+    async def show_pool(self, request: Request, query: messages.OfPool) -> Response:
         """Return one pool as this node sees it, or stream its changes."""
         name = request.parameters["pool"]
         shown = self.shown(name)
         if streamed(request):
             return Response(kind=EVENTS, stream=self.changes(name))
         loop = asyncio.get_running_loop()
-        end = loop.time() + min(asked.wait, LONGEST_POLL)
-        while shown["version"] == asked.version and loop.time() < end:
+        end = loop.time() + min(query.wait, LONGEST_POLL)
+        while shown["version"] == query.version and loop.time() < end:
             await asyncio.sleep(min(LOOK, max(0.0, end - loop.time())))
             shown = self.shown(name)
         return answer(shown)
 
-    @operation("GET", f"{POOL}/who", {200: Picture, **NONE})
-    async def who(self, request: Request) -> Response:
+    @get(f"{POOL}/who", NONE)
+    async def who(self, request: Request) -> Picture:
         """Return the holders and waiting clients of a pool at all nodes."""
         name = request.parameters["pool"]
         self.shown(name)
-        return answer(await self.node.pools[name].picture())
+        return await self.node.pools[name].picture()
 
     def shown(self, name: str) -> dict[str, Any]:
         pool = self.node.pools.get(name)
@@ -215,27 +157,24 @@ class Interface:
     def visited(self, request: Request) -> AbstractContextManager[LocalPool]:
         return self.node.registry.visited(request.parameters["pool"])
 
-    @operation(
-        *("POST", f"{POOL}/members", {200: messages.Members, **REFUSED}),
-        body=messages.ChangeMembers,
-    )
-    async def change_members(self, request: Request, body: messages.ChangeMembers) -> Response:
+    @post(f"{POOL}/members", REFUSED)
+    async def change_members(
+        self, request: Request, body: messages.ChangeMembers
+    ) -> messages.Members:
         """Add or remove a member."""
         with self.visited(request) as pool:
-            members = await pool.change_requests.change_members(**asdict(body))
-        return answer(messages.Members(members))
+            return messages.Members(await pool.change_requests.change_members(**asdict(body)))
 
-    @operation(
-        *("POST", f"{POOL}/permits", {200: messages.Permits, **REFUSED}),
-        body=messages.ChangePermits,
-    )
-    async def change_permits(self, request: Request, body: messages.ChangePermits) -> Response:
+    @post(f"{POOL}/permits", REFUSED)
+    async def change_permits(
+        self, request: Request, body: messages.ChangePermits
+    ) -> messages.Permits:
         """Change the number or names of the permits."""
         with self.visited(request) as pool:
-            return answer(messages.Permits(await pool.change_requests.resize(**asdict(body))))
+            return messages.Permits(await pool.change_requests.resize(**asdict(body)))
 
-    @operation("POST", f"{POOL}/join", {200: messages.Joined, **UNNAMED}, body=messages.Join)
-    def join_pool(self, request: Request, body: messages.Join) -> Response:
+    @post(f"{POOL}/join", UNNAMED)
+    def join_pool(self, request: Request, body: messages.Join) -> messages.Joined:
         """Join a pool, or have it made, if the agent allows that."""
         name = request.parameters["pool"]
         if name not in self.node.registry.known_pools() and not self.makes_pools:
@@ -243,47 +182,46 @@ class Interface:
                 f"This agent makes no pool {name} for a program: start it with "
                 f"{setting('client-pools')}, or with {setting('pool')} {name}=PERMITS."
             )
-        self.node.pool_for_client(name, body.permits)
-        return answer(messages.Joined(name))
+        self.node.registry.use_for_client(name, body.permits)
+        return messages.Joined(name)
 
-    @operation("POST", f"{POOL}/create", {200: messages.Permits, **UNNAMED}, body=messages.Create)
-    async def create_pool(self, request: Request, body: messages.Create) -> Response:
+    @post(f"{POOL}/create", UNNAMED)
+    async def create_pool(self, request: Request, body: messages.Create) -> messages.Permits:
         """Make a pool that no node has."""
-        permits = await self.node.create_pool(request.parameters["pool"], body.permits)
-        return answer(messages.Permits(permits))
+        registry = self.node.registry
+        return messages.Permits(await registry.create(request.parameters["pool"], body.permits))
 
-    @operation(
-        "POST", f"{POOL}/join-from", {200: messages.Permits, **REFUSED}, body=messages.JoinFrom
-    )
-    async def join_from(self, request: Request, body: messages.JoinFrom) -> Response:
+    @post(f"{POOL}/join-from", REFUSED)
+    async def join_from(self, request: Request, body: messages.JoinFrom) -> messages.Permits:
         """Join another pool of this name."""
         with self.visited(request) as pool:
-            return answer(messages.Permits(await pool.participation.join(body.node)))
+            return messages.Permits(await pool.participation.join(body.node))
 
-    @operation("POST", f"{POOL}/reset", {200: messages.Permits, **REFUSED})
-    async def reset_pool(self, request: Request) -> Response:
+    @post(f"{POOL}/reset", REFUSED)
+    async def reset_pool(self, request: Request) -> messages.Permits:
         """Reset a pool."""
         with self.visited(request) as pool:
-            return answer(messages.Permits(await pool.participation.reset()))
+            return messages.Permits(await pool.participation.reset())
 
-    @operation("POST", f"{POOL}/remove", {200: messages.Removed, **REFUSED})
-    async def remove_pool(self, request: Request) -> Response:
+    @post(f"{POOL}/remove", REFUSED)
+    async def remove_pool(self, request: Request) -> messages.Removed:
         """Remove a pool that no other node has."""
         with self.visited(request) as pool:
             await pool.introduced()
             self.node.registry.remove(pool.name)
-        return answer(messages.Removed(pool.name))
+        return messages.Removed(pool.name)
 
     # -- grants ------------------------------------------------------------------------
 
-    @operation(
-        *("POST", f"{POOL}/acquire", {200: messages.Granted, **REFUSED, 503: WHY}),
-        body=messages.Acquire,
+    @post(
+        f"{POOL}/acquire",
+        {**REFUSED, 503: messages.Why},
+        answers={200: messages.Granted},
         links=["show_grant", "renew", "release"],
     )
     def acquire(
         self, request: Request, body: messages.Acquire
-    ) -> Response | Coroutine[Any, Any, Response]:
+    ) -> messages.Granted | Coroutine[Any, Any, messages.Granted]:
         """Request permits, and wait for them."""
         session = None if body.session is None else self.session(body.session)
         pool = self.node.pools.get(request.parameters["pool"])
@@ -295,7 +233,7 @@ class Interface:
 
     async def wait_for(
         self, request: Request, body: messages.Acquire, session: Session | None
-    ) -> Response:
+    ) -> messages.Granted:
         with self.visited(request) as pool:
             waits = asked(pool, body)
             with self.known_as(body.request, waits):
@@ -318,11 +256,10 @@ class Interface:
         finally:
             del self.requests[name]
 
-    @operation(
-        *("POST", "/v1/requests/{request}/priority", {200: messages.Urgent, **REFUSED}),
-        body=messages.ChangePriority,
-    )
-    async def change_priority(self, request: Request, body: messages.ChangePriority) -> Response:
+    @post("/v1/requests/{request}/priority", REFUSED)
+    async def change_priority(
+        self, request: Request, body: messages.ChangePriority
+    ) -> messages.Urgent:
         """Change the priority or the deadline of a waiting request."""
         name = request.parameters["request"]
         if body.priority is None and body.deadline is None:
@@ -331,11 +268,11 @@ class Interface:
         if waits is None or not await waits.change(priority=body.priority, deadline=body.deadline):
             why = f"No request with the name {name} waits: it was granted or withdrawn."
             raise HTTPError(404, why)
-        return answer(messages.Urgent(name, waits.priority, waits.deadline))
+        return messages.Urgent(name, waits.priority, waits.deadline)
 
     def granted(
         self, request: Request, body: messages.Acquire, session: Session | None, grant: Grant
-    ) -> Response:
+    ) -> messages.Granted:
         """The grant has a name, and an end whatever becomes of the program that asked for it."""
         if session is None:
             name = secrets.token_urlsafe(12)
@@ -350,15 +287,24 @@ class Interface:
         known = self.known(name, grant)
         if session is not None and known.until is not None and known.lease is not None:
             session.note_lease(name, known.until, known.lease)
-        return answer(known)
+        return known
 
     def known(self, name: str, grant: Grant) -> messages.Granted:
         until, leased = grant.until, self.leased.get(name)
         permits = grant.permits or self.node.pools[grant.pool].permits
         ttl = None if leased is None else leased.ttl
         return messages.Granted(
-            *(name, grant.pool, permits, grant.want, grant.priority, grant.met, grant.fence),
-            *(grant.slots, ttl, time_left(until), until),
+            grant=name,
+            pool=grant.pool,
+            permits=permits,
+            want=grant.want,
+            priority=grant.priority,
+            met=grant.met,
+            fence=grant.fence,
+            slots=grant.slots,
+            ttl=ttl,
+            lease=time_left(until),
+            until=until,
         )
 
     def ended(self, name: str, session: Session | None) -> None:
@@ -378,55 +324,51 @@ class Interface:
             raise HTTPError(404, "There is no such grant: it was released or revoked.")
         return grant
 
-    @operation("GET", GRANT, {200: messages.Granted, 404: WHY})
-    def show_grant(self, request: Request) -> Response:
+    @get(GRANT, {404: messages.Why})
+    def show_grant(self, request: Request) -> messages.Granted:
         """Return a grant."""
         name = request.parameters["grant"]
-        return answer(self.known(name, self.held(name)))
+        return self.known(name, self.held(name))
 
-    @operation("DELETE", GRANT, {204: None, **NONE, 409: messages.NotNow}, query=messages.OfRelease)
-    def release(self, request: Request, asked: messages.OfRelease) -> Response:
+    @delete(GRANT, {**NONE, 409: messages.NotNow}, answers={204: None})
+    def release(self, request: Request, query: messages.OfRelease) -> Response:
         """Release the permits, or some of them."""
-        self.held(request.parameters["grant"]).release(asked.permits)
+        self.held(request.parameters["grant"]).release(query.permits)
         return Response(status=204)
 
-    @operation("POST", f"{GRANT}/renew", {200: messages.Renewed, 404: WHY, 409: messages.NotNow})
-    def renew(self, request: Request) -> Response:
+    @post(f"{GRANT}/renew", {404: messages.Why, 409: messages.NotNow})
+    def renew(self, request: Request) -> messages.Renewed:
         """Renew a grant for another ttl."""
         name = request.parameters["grant"]
         grant, leased = self.held(name), self.leased.get(name)
         if leased is None:
             raise Refused("This grant has no ttl: it lasts as long as its session.")
         leased.renew()
-        return answer(messages.Renewed(leased.ttl, grant.lease))
+        return messages.Renewed(leased.ttl, grant.lease)
 
     # -- sessions ----------------------------------------------------------------------
 
-    @operation("POST", "/v1/sessions", {201: messages.Opened})
-    def open_session(self, request: Request) -> Response:
+    @post("/v1/sessions", {}, status=201)
+    def open_session(self, request: Request) -> messages.Opened:
         """Open a session, which ends with the connection."""
         session = Session(secrets.token_urlsafe(9), self.sessions)
         request.connection.owned.append(session)
-        return answer(messages.Opened(session.name, self.node.name, __version__), 201)
+        return messages.Opened(session.name, self.node.name, __version__)
 
     def session(self, name: str) -> Session:
         if name not in self.sessions:
             raise HTTPError(404, "There is no such session: it has ended. Open a new one.")
         return self.sessions[name]
 
-    @operation(
-        *("GET", f"{SESSION}/events", {200: messages.Events, **NONE}),
-        query=messages.OfSession,
-        streams=True,
-    )
-    async def session_events(self, request: Request, asked: messages.OfSession) -> Response:
+    @get(f"{SESSION}/events", NONE, answers={200: messages.Events}, streams=True)
+    async def session_events(self, request: Request, query: messages.OfSession) -> Response:
         """Return or stream what happens to the grants of a session."""
         session = self.session(request.parameters["session"])
         if streamed(request):
-            return Response(kind=EVENTS, stream=self.stream(session, asked.after, asked.leases))
-        if not session.after(asked.after):
-            await session.wait(min(asked.wait, LONGEST_POLL))
-        return answer(messages.Events(session.after(asked.after), session.last_event))
+            return Response(kind=EVENTS, stream=self.stream(session, query.after, query.leases))
+        if not session.after(query.after):
+            await session.wait(min(query.wait, LONGEST_POLL))
+        return answer(messages.Events(session.after(query.after), session.last_event))
 
     async def stream(
         self, session: Session, after: int, leases: bool
@@ -444,22 +386,9 @@ class Interface:
                 session.send_leases(session.leases)
 
 
-async def finished(work: Awaitable[Response]) -> Response:
-    try:
-        return await work
-    except Refused as error:
-        raise impossible(error) from None
-
-
 def asked(pool: LocalPool, body: messages.Acquire) -> Acquire:
     due = moment(body.deadline)
     return Acquire(pool, body.want, body.priority, body.timeout, body.label, due)
-
-
-def impossible(error: Refused) -> HTTPError:
-    if isinstance(error, NodeClosed):
-        return HTTPError(503, str(error))
-    return HTTPError(404 if isinstance(error, NoSuchPool) else 409, str(error))
 
 
 def unready(pool: PoolStatus) -> str:
@@ -473,10 +402,3 @@ def event(kind: str, value: object) -> bytes:
 
 def streamed(request: Request) -> bool:
     return EVENTS in request.headers.get("accept", "")
-
-
-def queried(request: Request, kind: type) -> Any:
-    try:
-        return msgspec.convert(request.asked, kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise Refused(f"Not a query: {limits.in_words(error, kind)}.") from None

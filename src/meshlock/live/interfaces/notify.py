@@ -12,6 +12,7 @@ import socket
 from collections.abc import Mapping
 from logging import WARNING
 
+from meshlock.live.interfaces.local_node import LocalNode
 from meshlock.live.interfaces.node import Node
 from meshlock.live.machine.error_text import error_text
 from meshlock.live.machine.logs import log_event
@@ -27,7 +28,7 @@ class Service:
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self.place = environment.get("NOTIFY_SOCKET", "")
         self.watched = watchdog(environment)
-        self.node: Node | None = None
+        self.node: LocalNode | None = None
         self.status = ""
         self.failed = False
         self.timer: asyncio.TimerHandle | None = None
@@ -48,7 +49,7 @@ class Service:
 
     def ready(self, node: Node) -> None:
         """The agent listens: systemd starts what comes after it."""
-        self.node = node
+        self.node = node._local
         self.status = summary(node.status())
         self.send("READY=1", f"STATUS={self.status}")
 
@@ -65,7 +66,7 @@ class Service:
         if self.node is not None:
             self.node.mesh.failures.run("notify", self.send_status, self.node)
 
-    def send_status(self, node: Node) -> None:
+    def send_status(self, node: LocalNode) -> None:
         status = summary(node.status())
         if status != self.status:
             self.status = status

@@ -12,7 +12,7 @@ import msgspec
 
 from meshlock import __version__
 from meshlock.live.interfaces import messages
-from meshlock.live.interfaces.http import Operation
+from meshlock.live.interfaces.operations import Operation
 from meshlock.live.interfaces.site import EVENTS, JSON
 from meshlock.live.machine.limits import Name
 from meshlock.live.pools import status
@@ -56,7 +56,7 @@ def described(one: Operation, token: bool) -> dict[str, Any]:
     answers = one.answers | ALWAYS
     if token:
         answers = answers | {403: messages.Why}
-        if not one.open:
+        if not one.public:
             answers = answers | {401: messages.Why}
     found: dict[str, Any] = {
         "operationId": one.handler.__name__,
@@ -74,7 +74,7 @@ def described(one: Operation, token: bool) -> dict[str, Any]:
         needed = any(field.required for field in msgspec.structs.fields(one.body))
         content = {JSON: {"schema": schema(one.body)}}
         found["requestBody"] = {"required": needed, "content": content}
-    if one.open and token:
+    if one.public and token:
         found["security"] = []
     return found
 

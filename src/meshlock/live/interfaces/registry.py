@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from logging import WARNING
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from meshlock.errors import NoSuchPool, Refused, setting
@@ -15,24 +17,127 @@ from meshlock.live.links.dialler import split
 from meshlock.live.links.frames import BadFrame
 from meshlock.live.links.link import Receiver
 from meshlock.live.machine import limits
+from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.birth import FIRST_CONTACT, Expected
 from meshlock.live.pools.pool import LocalPool
-from meshlock.live.pools.pool_configuration import PoolConfiguration
+from meshlock.live.pools.pool_configuration import (
+    PoolConfiguration,
+    chosen,
+    founded,
+    leased,
+)
 from meshlock.live.pools.recording import Recording
 from meshlock.live.pools.views import unseen
 
 if TYPE_CHECKING:
-    from meshlock.live.interfaces.node import Node
+    from meshlock.live.interfaces.local_node import LocalNode
+
+LEASE = 3.0
+"""Seconds, unless the node that makes the pool says otherwise."""
 
 
 class Registry:
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: LocalNode) -> None:
         self.node = node
         self.pools: dict[str, LocalPool] = {}
         self.foundings: dict[str, asyncio.Task[None]] = {}  # pool: to be made, or opened
         self.linked_at = 0.0  # when a link came up or went down last, by the mesh's time
         self.told_of: dict[str, str] = {}  # pools no program asked for: the peer who spoke of it
         self.visits: dict[str, int] = {}  # pools that only requests named: how many wait for it
+
+    # -- pools that programs use -------------------------------------------------------
+
+    def use(
+        self,
+        name: str,
+        permits: int | None = None,
+        made: Callable[[], PoolConfiguration] | None = None,
+    ) -> LocalPool:
+        """A pool whose members choose themselves: joined, or with ``permits`` made like that."""
+        pool = self.known(name)
+        if pool.adapter.configuration is None:
+            pool.participation.remember()
+        if permits is None or made is None:
+            return pool
+        pool.asked_permits = permits
+        under_way = pool.birth.wanted is not None or name in self.foundings
+        if pool.adapter.configuration is None and not under_way:
+            self.make(pool, made(), self.node.settings.create)
+        return pool
+
+    def use_agreed(self, name: str, configuration: PoolConfiguration) -> LocalPool:
+        """A pool whose members were named, the same everywhere."""
+        pool = self.known(name)
+        pool.asked_permits = configuration.permits
+        made = pool.adapter.configuration is not None
+        if not made and not pool.participation.remember(configuration.identity):
+            pool.participation.adopt(configuration)
+        return pool
+
+    def use_plain(
+        self,
+        name: str,
+        permits: int | None,
+        founder: bool | None,
+        algorithm: str | None,
+        options: dict[str, str],
+        members: Sequence[str],
+        links: Sequence[tuple[str, str]] | None,
+    ) -> LocalPool:
+        """One without recovery."""
+        for member in members:
+            limits.name(member, "node")
+        chosen(algorithm, False, options)
+        if founder is None:
+            founder = permits is not None and not self.node.peers
+        pool = self.pools.get(name)
+        if founder and (pool is None or pool.adapter.configuration is None):
+            configuration = founded(
+                name, self.node.name, permits, algorithm, options, members, links
+            )
+            self.make(self.known(name), configuration, on_purpose=True)
+        pool = self.known(name)
+        if permits is not None:
+            pool.asked_permits = permits
+        return pool
+
+    def use_for_client(self, name: str, permits: int | list[str]) -> None:
+        """A client that is wrong about its permits is refused alone."""
+        count, names = limits.named_permits(permits)
+        pool = self.pools.get(name)
+        if pool is None or pool.adapter.configuration is None:
+            made = partial(self.as_usual, limits.name(name), count, names)
+            self.use(name, count, made).asked_permits = None
+        elif count != pool.permits == pool.adapter.configuration.permits:
+            raise Refused(
+                f"Pool {name} has {pool.permits} permits, not {count}: use that, or leave it out."
+            )
+
+    def as_usual(self, name: str, permits: int, names: tuple[str, ...]) -> PoolConfiguration:
+        """A new pool of which nothing is said but its permits."""
+        return leased(name, permits, None, {}, LEASE, names, self.node.name)
+
+    async def create(
+        self, name: str, permits: int | list[str] | tuple[str, ...] | None = None
+    ) -> int:
+        """See :meth:`.Node.create_pool`."""
+        before = self.pools.get(limits.name(name))
+        if before is not None and before.adapter.configuration is not None:
+            raise Refused(f"There is a pool {name} already: use it, or remove it first.")
+        wanted = before.birth.wanted if before is not None else None
+        if permits is not None:
+            wanted = self.as_usual(name, *limits.named_permits(permits))
+        if wanted is None:
+            raise Refused(f"This node was not told to make {name}: say how many permits it has.")
+        pool = self.known(name)
+        pool.asked_permits = wanted.permits
+        log_event(WARNING, "pool made on purpose", pool=name, node=self.node.name)
+        pool.birth.wanted = wanted
+        self.make(pool, wanted, on_purpose=True)
+        await pool.introduced()
+        return pool.permits or 0
+
+    # -- making them -------------------------------------------------------------------
 
     def make(self, pool: LocalPool, configuration: PoolConfiguration, on_purpose: bool) -> None:
         """Make the pool, or have it made: on purpose unless a neighbour knows it, else if this node
@@ -51,19 +156,21 @@ class Registry:
         """Make the pool unless a peer knows it: a founder that restarts must join instead. Before
         anything is granted all neighbours must have said that they know no other: of several that
         make it at the same time one stays."""
-        mesh = self.node.mesh
+        mesh, heartbeat = self.node.mesh, self.node.settings.heartbeat
         tried = [event.wait() for event in mesh.dialler.tried.values()]
         with suppress(TimeoutError):
             async with asyncio.timeout(FIRST_CONTACT):
                 await asyncio.gather(*tried)
-                await asyncio.sleep(FIRST_CONTACT if self.node.discovering else self.node.heartbeat)
+                await asyncio.sleep(
+                    FIRST_CONTACT if self.node.discovering else self.node.settings.heartbeat
+                )
         if pool.adapter.configuration is not None:
             return
         pool.participation.adopt(configuration, founding=True, opened=False)
         with suppress(TimeoutError):
             async with asyncio.timeout(FIRST_CONTACT):
                 while not pool.peers.answered():
-                    await asyncio.sleep(self.node.heartbeat / 10)
+                    await asyncio.sleep(heartbeat / 10)
         pool.ready.set()
 
     def expected(self) -> Expected:
@@ -94,9 +201,9 @@ class Registry:
 
     def is_exposed(self) -> bool:
         """Can nodes of other machines link to this one?"""
-        if self.node.listen is None:
-            return self.node.zenoh is not None
-        host = split(self.node.listen)[0]
+        if self.node.settings.listen is None:
+            return self.node.settings.zenoh is not None
+        host = split(self.node.settings.listen)[0]
         return not (host.startswith("127.") or host in ("::1", "localhost"))
 
     def known(self, name: str) -> LocalPool:
@@ -104,7 +211,7 @@ class Registry:
         pool = self.pools.get(name)
         self.visits.pop(name, None)
         if pool is None or name in self.told_of:
-            most = self.node.most_pools
+            most = self.node.settings.most_pools
             if len(self.pools) - len(self.told_of) >= most:
                 raise Refused(
                     f"Cannot add the pool '{name}': this node has {most:,} pools already. "
@@ -118,11 +225,13 @@ class Registry:
         if not node.is_running():
             raise Refused("Start the node first: use 'async with meshlock.Node(...) as node'.")
         recording = None
-        if node.trace is not None:
-            path = node.trace / f"{name}.{node.name}.jsonl"
-            recording = Recording(path, node.name, node.trace_limit)
+        trace = node.settings.trace
+        if trace is not None:
+            path = Path(trace) / f"{name}.{node.name}.jsonl"
+            recording = Recording(path, node.name, node.settings.trace_limit)
         pool = LocalPool(
-            *(name, node.name, node.mesh, node.views, recording, node.promises, node.member)
+            *(name, node.name, node.mesh, node.views, recording, node.promises),
+            node.settings.member,
         )
         pool.unknown = self.unknown
         pool.birth.expected = self.expected
@@ -152,8 +261,7 @@ class Registry:
         knows such a pool, it is forgotten with the last request for it."""
         waiting = self.visits.get(name, 0)
         new = name not in self.pools
-        self.node.pool(name)
-        pool = self.pools[name]
+        pool = self.use(limits.name(name))
         if new or waiting:
             self.visits[name] = waiting + 1
         try:
@@ -210,7 +318,7 @@ class Registry:
             return None
         if not re.fullmatch(limits.NAME, pool):
             raise BadFrame("a message with an invalid pool name")
-        most = self.node.most_pools
+        most = self.node.settings.most_pools
         if len(self.told_of) >= most and not self.makes_room(sender):
             why = f"its pool {pool!r} exceeds the limit of {most:,} pools of others"
             self.node.mesh.refusals.note(sender, why)

@@ -15,7 +15,7 @@ import contextlib
 import os
 import secrets
 import stat
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
@@ -24,8 +24,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from meshlock.errors import Refused, setting
-from meshlock.live.interfaces.http import GRANT, OPERATIONS, Interface
+from meshlock.live.interfaces.http import GRANT, Interface
 from meshlock.live.interfaces.http_requests import HTTPError, Request
+from meshlock.live.interfaces.operations import OPERATIONS
 from meshlock.live.interfaces.server import serve_port, serve_unix
 from meshlock.live.interfaces.site import Handler, Response, Route, Site
 from meshlock.live.links.dialler import split
@@ -105,29 +106,26 @@ def routes(interface: Interface, access: Access | None = None) -> list[Route]:
     found = [Route("GET", "/openapi.json", lambda _: Response(described))]
     for one in OPERATIONS:
         handler: Handler = partial(interface.perform, one)
-        if access is not None and not one.open:
+        if access is not None and not one.public:
             handler = access.guarded(handler)
-        always = one.open or one.path.startswith(GRANT)
+        always = one.public or one.path.startswith(GRANT)
         found.append(Route(one.method, one.path, handler, always))
     return found
 
 
-def is_socket(path: Path) -> bool:
+@contextlib.contextmanager
+def listening(where: str) -> Iterator[None]:
     try:
-        return stat.S_ISSOCK(path.stat().st_mode)
-    except FileNotFoundError:
-        return False
+        yield
     except OSError as error:
-        raise Refused(f"Cannot listen at {path}: {error_text(error)}.") from None
+        raise Refused(f"Cannot listen {where}: {error_text(error)}.") from None
 
 
 def make_private(folder: Path) -> None:
-    """Of this user alone: in /tmp anybody can have made it before."""
-    try:
+    """Of this user alone: in /tmp other users can have made it before."""
+    with listening(f"in {folder}"):
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
-    except OSError as error:
-        raise Refused(f"Cannot listen in {folder}: {error_text(error)}.") from None
     if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077 or folder.is_symlink():
         raise Refused(
             f"{folder} is not a folder of this user alone: remove it, or use {setting('socket')}."
@@ -138,27 +136,21 @@ def make_private(folder: Path) -> None:
 async def serving_socket(interface: Interface, place: str) -> AsyncIterator[None]:
     """Answer at this socket; a user who may write to it may use the agent."""
     path = Path(place)
+    failures, refusals = interface.node.mesh.failures, interface.node.mesh.refusals
+    site = Site(routes(interface), failed=lambda: failures.note("agent"), refused=refusals.note)
     if path.parent == Path(f"/tmp/meshlock-{os.geteuid()}"):  # the default, of no other use
         make_private(path.parent)
-    if is_socket(path):
-        with contextlib.suppress(OSError):
-            _, writer = await asyncio.open_unix_connection(place)
-            writer.close()
-            raise Refused(
-                f"Socket already in use by another agent ({place}): stop that agent, or "
-                f"use {setting('socket')}."
-            )
-        try:
+    with listening(f"at {place}"):
+        if path.is_socket():
+            with contextlib.suppress(OSError):
+                _, writer = await asyncio.open_unix_connection(place)
+                writer.close()
+                raise Refused(
+                    f"Socket already in use by another agent ({place}): stop that agent, or "
+                    f"use {setting('socket')}."
+                )
             path.unlink()  # of an agent that was killed
-        except OSError as error:
-            raise Refused(f"Cannot listen at {place}: {error_text(error)}.") from None
-    failed, refused = interface.node.mesh.failures.note, interface.node.mesh.refusals.note
-    found = routes(interface)
-    site = Site(found, failed=lambda: failed("agent"), refused=refused)
-    try:
         server = await serve_unix(site, place)
-    except OSError as error:
-        raise Refused(f"Cannot listen at {place}: {error_text(error)}.") from None
     try:
         yield
     finally:
@@ -179,13 +171,11 @@ async def serving_port(
     if token is None and not host.startswith("127."):
         raise Refused(f"HTTP at {address} needs a bearer token: use {setting('http-token-file')}.")
     access = Access(host, names, token)
-    failed = interface.node.mesh.failures.note
+    failures, refusals = interface.node.mesh.failures, interface.node.mesh.refusals
     found = routes(interface, access) + more(interface, access)
-    site = Site(found, access.admit, lambda: failed("http"), interface.node.mesh.refusals.note)
-    try:
+    site = Site(found, access.admit, lambda: failures.note("http"), refusals.note)
+    with listening(f"at {address}"):
         server = await serve_port(site, host, port)
-    except OSError as error:
-        raise Refused(f"Cannot listen at {address}: {error_text(error)}.") from None
     try:
         yield f"{host}:{server.port()}"
     finally:

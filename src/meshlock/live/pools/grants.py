@@ -228,6 +228,14 @@ def moment(deadline: float | None) -> float | None:
     return clock.seconds() + deadline
 
 
+def seconds(timeout: float) -> float:
+    if type(timeout) in (int, float) and 0 <= timeout <= 1e9:
+        return timeout
+    from meshlock.live.machine import limits  # blocking clients start without it
+
+    return limits.TIMEOUT.real(timeout)
+
+
 def part(permits: int, held: int) -> bool:
     """Is it a part of what is held, and not all of it?"""
     if type(permits) is not int or not 1 <= permits <= held:
@@ -407,11 +415,8 @@ class Pool:
         No permits of docks within 0.1 s: 1 free, 2 wanted.
         3 now; fences grow: True
         """
-        if timeout is not None:
-            from meshlock.live.machine import limits  # blocking clients start without it
-
-            timeout = limits.timeout(timeout)
-        request = Acquire(self._source, want, priority, timeout, label, moment(deadline))
+        patience = None if timeout is None else seconds(timeout)
+        request = Acquire(self._source, want, priority, patience, label, moment(deadline))
         request._awaited = False
         return request
 
@@ -522,14 +527,16 @@ class AnyBlockingPool:
         """Wait for ``want`` permits; :class:`~meshlock.NotInTime` if there are none in time.
 
         Another thread can :meth:`change` it by the name that is given as ``request``."""
-        return self._acquired(want, priority, timeout, label, moment(deadline), request)
+        patience = None if timeout is None else seconds(timeout)
+        due = moment(deadline)
+        return self._acquired(Acquire(self._source, want, priority, patience, label, due), request)
 
     def try_acquire(
         self, want: int = 1, *, priority: int = 0, label: str | None = None
     ) -> BlockingGrant | None:
         """The permits if they can be had at once, else None."""
         try:
-            return self._acquired(want, priority, 0.0, label)
+            return self._acquired(Acquire(self._source, want, priority, 0.0, label), None)
         except NotInTime:
             return None
 
@@ -548,14 +555,6 @@ class AnyBlockingPool:
         """Until it is done; the result."""
         raise NotImplementedError
 
-    def _acquired(
-        self,
-        want: int,
-        priority: int,
-        timeout: float | None,
-        label: str | None,
-        deadline: float | None = None,
-        request: str | None = None,
-    ) -> BlockingGrant:
-        """``deadline``: by :func:`.clock.seconds`."""
+    def _acquired(self, asked: Acquire, name: str | None) -> BlockingGrant:
+        """What is asked for, once it is granted; until then it can be changed by this name."""
         raise NotImplementedError
