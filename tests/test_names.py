@@ -23,15 +23,11 @@ OF_PAPERS = {"Inquire", "Link", "Release", "Reply", "Request", "Signal", "Token"
 
 HOMONYMS = {
     "Acquire",
-    "Connection",
     "Entry",
-    "Exchange",
     "Grant",
     "Outcome",
     "Part",
     "Place",
-    "Places",
-    "Request",
     "Sample",
 }
 """Names that still have two meanings. This list only becomes shorter."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from meshlock.live.interfaces.http_requests import HTTPError, Request
+from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
 from meshlock.live.interfaces.site import Response
 
 PAGE = Path(__file__).parent / "page"
@@ -49,7 +49,7 @@ def static(name: str) -> Response:
 MOST_BYTES = 10_000
 
 
-def asked(request: Request) -> dict[str, Any]:
+def asked(request: HTTPRequest) -> dict[str, Any]:
     """The JSON object that the page sent; no other site can send one."""
     if request.headers.get("content-type") != "application/json":
         raise HTTPError(415, "Send JSON.")
@@ -59,5 +59,5 @@ def asked(request: Request) -> dict[str, Any]:
         raise HTTPError(400, "That is not a JSON object.") from None
 
 
-def file(request: Request) -> Response:
+def file(request: HTTPRequest) -> Response:
     return static(request.parameters["name"])

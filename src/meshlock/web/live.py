@@ -15,7 +15,7 @@ import msgspec
 
 from meshlock.errors import Refused, setting
 from meshlock.live.interfaces.http import Interface
-from meshlock.live.interfaces.http_requests import HTTPError, Request
+from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
 from meshlock.live.interfaces.local_node import LocalNode
 from meshlock.live.interfaces.serving import Access
 from meshlock.live.interfaces.site import Response, Route
@@ -105,13 +105,13 @@ class LivePage:
         node = interface.node
         requests = PageRequests(node)
 
-        def start(_request: Request) -> Response:
+        def start(_request: HTTPRequest) -> Response:
             return Response(status=307, headers={"Location": "/live"})
 
-        def page(_request: Request) -> Response:
+        def page(_request: HTTPRequest) -> Response:
             return static("live.html")
 
-        def shown(request: Request) -> Response:
+        def shown(request: HTTPRequest) -> Response:
             asked = request.asked
             requests.mark_seen(asked.get("keep", "")[:MOST_BYTES].split())
             under_way = [request.describe() for request in requests.all.values()]
@@ -131,7 +131,7 @@ class LivePage:
         def action(name: str) -> Route:
             kind, act = actions[name]
 
-            def answer(request: Request) -> Response:
+            def answer(request: HTTPRequest) -> Response:
                 return as_json(act(self.asked(request, kind)) or {})
 
             return Route("POST", f"/actions/{name}", access.guarded(answer))
@@ -144,7 +144,7 @@ class LivePage:
             *map(action, actions),
         ]
 
-    def asked(self, request: Request, kind: type[T]) -> T:
+    def asked(self, request: HTTPRequest, kind: type[T]) -> T:
         """What the page asks for, if it may."""
         if not self.allowed:
             raise HTTPError(

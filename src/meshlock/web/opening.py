@@ -12,7 +12,7 @@ import msgspec
 
 from meshlock.check.riddles import riddle
 from meshlock.errors import Refused
-from meshlock.live.interfaces.http_requests import HTTPError, Request
+from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
 from meshlock.live.interfaces.site import Response, Route
 from meshlock.trace.reader import BadTrace
 from meshlock.web import menu
@@ -97,7 +97,7 @@ class Shelf:
             del self.driven[next(iter(self.driven))]
         return name
 
-    def find(self, request: Request) -> Index:
+    def find(self, request: HTTPRequest) -> Index:
         name = request.parameters["run"]
         if name in self.driven:
             return self.driven[name].index
@@ -105,10 +105,10 @@ class Shelf:
             raise HTTPError(404, f"There is no run {name} any more: start another.")
         return self.runs[name]
 
-    def find_driven(self, request: Request) -> PageRun | None:
+    def find_driven(self, request: HTTPRequest) -> PageRun | None:
         return self.driven.get(request.parameters["run"])
 
-    def about(self, request: Request) -> dict[str, Any]:
+    def about(self, request: HTTPRequest) -> dict[str, Any]:
         return (self.find_driven(request) or self.find(request)).about()
 
 
@@ -118,12 +118,12 @@ class Opening:
         self.uploads = Uploads()
         self.compared = 0
 
-    def menu(self, _request: Request) -> Response:
+    def menu(self, _request: HTTPRequest) -> Response:
         return as_json({**menu.offered(), "algorithms": [entry["name"] for entry in choices()]})
 
     # -- entries of the menu -----------------------------------------------------------------
 
-    def open(self, request: Request) -> Response:
+    def open(self, request: HTTPRequest) -> Response:
         """Lines of JSON: how far it is, now and then, and at last which run it is, or why not."""
         lines = self.opened(asked(request))
         return Response(kind="application/jsonl", headers=HEADERS, stream=lines)
@@ -157,43 +157,43 @@ class Opening:
 
     # -- files -------------------------------------------------------------------------------
 
-    def begin_file(self, request: Request) -> Response:
+    def begin_file(self, request: HTTPRequest) -> Response:
         asked(request)
         return as_json({"file": self.uploads.begin()})
 
-    def add_to_file(self, request: Request) -> Response:
+    def add_to_file(self, request: HTTPRequest) -> Response:
         if request.headers.get("content-type") != "application/octet-stream":
             raise HTTPError(415, "Send bytes.")
         self.uploads.add(request.parameters["file"], request.body)
         return as_json({})
 
-    async def end_file(self, request: Request) -> Response:
+    async def end_file(self, request: HTTPRequest) -> Response:
         name, called = request.parameters["file"], str(asked(request).get("name", ""))
         self.shelf.add_run(name, await asyncio.to_thread(self.uploads.end, name, called))
         return as_json({"run": name})
 
     # -- riddles -----------------------------------------------------------------------------
 
-    def riddle(self, request: Request) -> RiddleRun:
+    def riddle(self, request: HTTPRequest) -> RiddleRun:
         run = self.shelf.find_driven(request)
         if not isinstance(run, RiddleRun):
             raise HTTPError(404, "This is no riddle, or it is gone: choose it from the menu again.")
         return run
 
-    def hint(self, request: Request) -> Response:
+    def hint(self, request: HTTPRequest) -> Response:
         return as_json({"says": self.riddle(request).riddle.hint()})
 
-    async def verdict(self, request: Request) -> Response:
+    async def verdict(self, request: HTTPRequest) -> Response:
         run = self.riddle(request)
         return as_json({"says": await asyncio.to_thread(run.riddle.verdict, run.finding)})
 
-    async def solution(self, request: Request) -> Response:
+    async def solution(self, request: HTTPRequest) -> Response:
         asked(request)  # it changes what may be seen
         return as_json(await asyncio.to_thread(self.riddle(request).solution))
 
     # -- side by side --------------------------------------------------------------------------
 
-    def compare(self, request: Request) -> Response:
+    def compare(self, request: HTTPRequest) -> Response:
         comparison = Comparison(asked(request))
         self.compared += 1
         names = [f"left-{self.compared}", f"right-{self.compared}"]
@@ -201,7 +201,7 @@ class Opening:
             self.shelf.add_run(name, side.index)
         return as_json(comparison.shown(names))
 
-    def comparable(self, _request: Request) -> Response:
+    def comparable(self, _request: HTTPRequest) -> Response:
         scenarios = menu.offered()["scenario"]
         names = [entry["name"] for entry in choices()]
         return as_json({"scenarios": scenarios, "algorithms": names, "topologies": TOPOLOGIES})

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from meshlock.errors import Refused, setting
-from meshlock.live.interfaces.http_requests import HTTPError, Request
+from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
 from meshlock.live.interfaces.server import serve_listener
 from meshlock.live.interfaces.serving import Access
 from meshlock.live.interfaces.site import Handler, Response, Route, Site
@@ -28,7 +28,7 @@ from meshlock.web.riddling import RiddleRun
 from meshlock.web.sequence import Diagram
 
 
-def number(request: Request, name: str, default: int) -> int:
+def number(request: HTTPRequest, name: str, default: int) -> int:
     text = request.asked.get(name, str(default))
     if not text.removeprefix("-").isdigit() or len(text) > 12:
         raise HTTPError(400, f"{name} must be a whole number.")
@@ -43,34 +43,34 @@ class Desk:
         self.watched: Ran | None = None  # the run whose lines were asked for last
         self.opening = Opening(self.shelf)
 
-    def hidden(self, request: Request) -> bool:
+    def hidden(self, request: HTTPRequest) -> bool:
         """Is it a riddle, whose name and code would give the mistake away?"""
         driven = self.shelf.find_driven(request)
         return isinstance(driven, RiddleRun) and driven.hidden()
 
-    def refuse_hidden(self, request: Request) -> None:
+    def refuse_hidden(self, request: HTTPRequest) -> None:
         if self.hidden(request):
             raise Refused(
                 "The trace would give the mistake away: find it first, or see the solution."
             )
 
-    def what(self, _request: Request) -> Response:
+    def what(self, _request: HTTPRequest) -> Response:
         offered = {"algorithms": choices(), "topologies": TOPOLOGIES}
         known = [*self.shelf.driven, *self.shelf.runs]
         return as_json({"opened": self.shelf.opened, "runs": known, **offered})
 
-    def start(self, request: Request) -> Response:
+    def start(self, request: HTTPRequest) -> Response:
         """A new run to be driven from the page; the oldest makes room."""
         return as_json({"run": self.shelf.drive(PageRun(DrivenSetUp(asked(request))))})
 
-    def action(self, request: Request) -> Response:
+    def action(self, request: HTTPRequest) -> Response:
         driven = self.shelf.find_driven(request)
         if driven is None:
             raise HTTPError(404, "This run cannot be driven, or is gone: start another.")
         driven.perform(asked(request))
         return as_json(driven.about())
 
-    def source(self, request: Request) -> Response:
+    def source(self, request: HTTPRequest) -> Response:
         setup = self.shelf.find(request).setup
         if self.hidden(request):
             return as_json({"handlers": {}, "constants": {}})
@@ -78,7 +78,7 @@ class Desk:
         shown = {"handlers": handlers(name, "recovery" in setup), "constants": constants(name)}
         return as_json(shown)
 
-    def ran(self, request: Request) -> Response:
+    def ran(self, request: HTTPRequest) -> Response:
         index = self.shelf.find(request)
         if self.hidden(request):
             return as_json([])
@@ -86,17 +86,17 @@ class Desk:
             self.watched = Ran(index)
         return as_json(self.watched.step(number(request, "step", 0)))
 
-    def window(self, request: Request) -> Response:
+    def window(self, request: HTTPRequest) -> Response:
         window = number(request, "number", 0)
         index = self.shelf.find(request)
         if not 0 <= window * WINDOW <= index.steps:
             raise HTTPError(404, "There is no such window.")
         return answer(index.window(window), "application/json")
 
-    def overview(self, request: Request) -> Response:
+    def overview(self, request: HTTPRequest) -> Response:
         return as_json(self.shelf.find(request).overview(number(request, "parts", 600)))
 
-    def search(self, request: Request) -> Response:
+    def search(self, request: HTTPRequest) -> Response:
         asked = request.asked
         step = self.shelf.find(request).find(
             number(request, "after", 0),
@@ -106,19 +106,19 @@ class Desk:
         )
         return as_json({"step": step})
 
-    def diagram(self, request: Request) -> Response:
+    def diagram(self, request: HTTPRequest) -> Response:
         index = self.shelf.find(request)
         drawn = Diagram(index, number(request, "first", 1), number(request, "last", index.steps))
         return answer(drawn.svg().encode(), "image/svg+xml")
 
-    def export(self, request: Request) -> Response:
+    def export(self, request: HTTPRequest) -> Response:
         """The run as one file that plays by itself."""
         self.refuse_hidden(request)
         text = exported(self.shelf.find(request), self.shelf.about(request))
         name = {"Content-Disposition": 'attachment; filename="run.html"'}
         return Response(text.encode(), "text/html; charset=utf-8", headers=HEADERS | name)
 
-    def trace(self, request: Request) -> Response:
+    def trace(self, request: HTTPRequest) -> Response:
         self.refuse_hidden(request)
         index = self.shelf.find(request)
         driven = self.shelf.find_driven(request)

@@ -24,7 +24,7 @@ from meshlock.live.interfaces.agent_client import Holding
 from meshlock.live.interfaces.agent_connection import Connection
 from meshlock.live.interfaces.agent_protocol import AgentGone, Unreleased
 from meshlock.live.interfaces.async_client import Line
-from meshlock.live.interfaces.places import Owner, Places, Turns
+from meshlock.live.interfaces.places import Caller, ClientPlaces, Turns
 from waiting import LIMIT, run_in_real_time, sooner_or_later
 
 PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
@@ -34,14 +34,14 @@ PLACES = 150
 
 
 class Guest:
-    def __init__(self, owner: Owner, holds: bool = False) -> None:
+    def __init__(self, owner: Caller, holds: bool = False) -> None:
         self.owner = owner
         self.holds = holds
 
 
 def test_whoever_has_the_most_makes_room() -> None:
     chance = random.Random(5)
-    places: Places[Guest] = Places(30)
+    places: ClientPlaces[Guest] = ClientPlaces(30)
     here: list[Guest] = []
     for _ in range(3000):
         if here and chance.random() < 0.3:
@@ -49,7 +49,7 @@ def test_whoever_has_the_most_makes_room() -> None:
             assert places.leave(gone) and not places.leave(gone)
             continue
         user = chance.choice([1, 1, 1, 2, 3])
-        guest = Guest(Owner(user, 10 * user + chance.randrange(3)), chance.random() < 0.2)
+        guest = Guest(Caller(user, 10 * user + chance.randrange(3)), chance.random() < 0.2)
         here.append(guest)
         victim = places.enter(guest)
         users = Counter(one.owner.user for one in here)
@@ -68,20 +68,20 @@ def test_whoever_has_the_most_makes_room() -> None:
 
 
 def test_nobody_with_fewer_connections_is_turned_away() -> None:
-    places: Places[Guest] = Places(100)
+    places: ClientPlaces[Guest] = ClientPlaces(100)
     for _ in range(200):
-        places.enter(Guest(Owner(1, 1)))
+        places.enter(Guest(Caller(1, 1)))
     for process in range(2, 40):
-        guest = Guest(Owner(1, process))
+        guest = Guest(Caller(1, process))
         assert places.enter(guest) is not guest
     for process in range(50):
-        guest = Guest(Owner(2, process))
+        guest = Guest(Caller(2, process))
         assert places.enter(guest) is not guest, "half of all places are for the other user"
 
 
 def test_requests_are_taken_in_turns_of_users_and_of_their_processes() -> None:
     turns: Turns[Guest] = Turns()
-    owners = [Owner(1, 1)] * 4 + [Owner(1, 2)] * 2 + [Owner(2, 1)] * 2
+    owners = [Caller(1, 1)] * 4 + [Caller(1, 2)] * 2 + [Caller(2, 1)] * 2
     for owner in owners:
         turns.add(Guest(owner))
     taken = []

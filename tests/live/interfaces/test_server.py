@@ -11,15 +11,15 @@ import pytest
 
 from meshlock.errors import Refused
 from meshlock.live.interfaces import server
-from meshlock.live.interfaces.http_requests import HTTPError, Request
-from meshlock.live.interfaces.places import Owner
+from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
+from meshlock.live.interfaces.places import Caller
 from meshlock.live.interfaces.site import Response, Route, Site, answer
 from waiting import eventually, run
 
 waiting: list[str] = []
 
 
-async def slow(request: Request) -> Response:
+async def slow(request: HTTPRequest) -> Response:
     waiting.append("came")
     try:
         await asyncio.Event().wait()
@@ -28,7 +28,7 @@ async def slow(request: Request) -> Response:
     return answer({})
 
 
-async def soon(request: Request) -> Response:
+async def soon(request: HTTPRequest) -> Response:
     await asyncio.sleep(0)
     return answer({})
 
@@ -39,15 +39,15 @@ async def parts() -> AsyncGenerator[bytes, None]:
         yield b""  # nothing at the moment is not the end
 
 
-def broken(request: Request) -> Response:
+def broken(request: HTTPRequest) -> Response:
     raise RuntimeError("oh")
 
 
-def refusing(request: Request) -> Response:
+def refusing(request: HTTPRequest) -> Response:
     raise Refused("No.")
 
 
-def body(request: Request) -> Response:
+def body(request: HTTPRequest) -> Response:
     return Response(request.body, "text/plain")
 
 
@@ -125,7 +125,7 @@ def test_an_answer_that_nobody_waits_for_leaves_with_the_next(
 
     async def story() -> None:
         found = server.Server(Site(ROUTES), None)
-        connection, pipe = server.Connection(found), Pipe()
+        connection, pipe = server.ServedConnection(found), Pipe()
         connection.connection_made(cast(asyncio.Transport, pipe))
         later = get("/refusing", "Prefer: answer-later", method="DELETE", last=False)
         connection.receive(later + later)
@@ -295,8 +295,8 @@ def test_many_requests_at_once_do_not_keep_others_waiting() -> None:
     async def story() -> None:
         found = server.Server(Site(ROUTES), None)
         pipes = [Pipe() for _ in range(3)]
-        owners = [Owner(1, 1), Owner(1, 2), Owner(2, 1)]
-        greedy, *others = (server.Connection(found, owner) for owner in owners)
+        owners = [Caller(1, 1), Caller(1, 2), Caller(2, 1)]
+        greedy, *others = (server.ServedConnection(found, owner) for owner in owners)
         for connection, pipe in zip([greedy, *others], pipes, strict=True):
             connection.connection_made(cast(asyncio.Transport, pipe))
         asked = get("/", last=False)

@@ -20,7 +20,7 @@ from msgspec.structs import asdict
 from meshlock import __version__
 from meshlock.errors import NoSuchPool, Refused, setting
 from meshlock.live.interfaces import messages
-from meshlock.live.interfaces.http_requests import HTTPError, Request
+from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
 from meshlock.live.interfaces.node import Node
 from meshlock.live.interfaces.operations import NONE, REFUSED, UNNAMED, Operation, delete, get, post
 from meshlock.live.interfaces.sessions import LOOKS, Leased, Session
@@ -61,7 +61,7 @@ class Interface:
         self.grants: dict[str, Grant] = {}  # of sessions and others
         self.leased: dict[str, Leased] = {}
 
-    def perform(self, one: Operation, request: Request) -> Response | Awaitable[Response]:
+    def perform(self, one: Operation, request: HTTPRequest) -> Response | Awaitable[Response]:
         for what, name in request.parameters.items():
             if what in NAMED and name not in self.node.pools:
                 limits.name(name, what)
@@ -70,12 +70,12 @@ class Interface:
     # -- how the agent is --------------------------------------------------------------
 
     @get("/healthz", {}, public=True)
-    def healthy(self, _: Request) -> messages.Healthy:
+    def healthy(self, _: HTTPRequest) -> messages.Healthy:
         """Report whether the agent is alive."""
         return messages.Healthy(self.node.name, __version__)
 
     @get("/readyz", {503: messages.Ready}, answers={200: messages.Ready}, public=True)
-    def ready(self, _: Request) -> Response:
+    def ready(self, _: HTTPRequest) -> Response:
         """Report whether the agent can grant permits of its pools."""
         why = [
             f"{name}: {reason}"
@@ -85,7 +85,7 @@ class Interface:
         return answer(messages.Ready(self.node.name, not why, why), 503 if why else 200)
 
     @get("/metrics", {501: messages.Why}, answers={200: "text/plain"})
-    def metrics(self, _: Request) -> Response:
+    def metrics(self, _: HTTPRequest) -> Response:
         """Return the metrics for Prometheus."""
         try:
             from meshlock.live.interfaces.exposition import exposition
@@ -94,14 +94,14 @@ class Interface:
         return Response(exposition(self.node).encode(), "text/plain; version=0.0.4; charset=utf-8")
 
     @get("/v1/status", {})
-    def status(self, _: Request) -> Status:
+    def status(self, _: HTTPRequest) -> Status:
         """Return everything that the agent knows."""
         return self.node.status()
 
     # -- pools -------------------------------------------------------------------------
 
     @get(POOL, NONE, answers={200: messages.PoolShown}, streams=True)
-    async def show_pool(self, request: Request, query: messages.OfPool) -> Response:
+    async def show_pool(self, request: HTTPRequest, query: messages.OfPool) -> Response:
         """Return one pool as this node sees it, or stream its changes."""
         name = request.parameters["pool"]
         shown = self.shown(name)
@@ -115,7 +115,7 @@ class Interface:
         return answer(shown)
 
     @get(f"{POOL}/who", NONE)
-    async def who(self, request: Request) -> Picture:
+    async def who(self, request: HTTPRequest) -> Picture:
         """Return the holders and waiting clients of a pool at all nodes."""
         name = request.parameters["pool"]
         self.shown(name)
@@ -154,12 +154,12 @@ class Interface:
 
     # -- changing pools ----------------------------------------------------------------
 
-    def visited(self, request: Request) -> AbstractContextManager[LocalPool]:
+    def visited(self, request: HTTPRequest) -> AbstractContextManager[LocalPool]:
         return self.node.registry.visited(request.parameters["pool"])
 
     @post(f"{POOL}/members", REFUSED)
     async def change_members(
-        self, request: Request, body: messages.ChangeMembers
+        self, request: HTTPRequest, body: messages.ChangeMembers
     ) -> messages.Members:
         """Add or remove a member."""
         with self.visited(request) as pool:
@@ -167,14 +167,14 @@ class Interface:
 
     @post(f"{POOL}/permits", REFUSED)
     async def change_permits(
-        self, request: Request, body: messages.ChangePermits
+        self, request: HTTPRequest, body: messages.ChangePermits
     ) -> messages.Permits:
         """Change the number or names of the permits."""
         with self.visited(request) as pool:
             return messages.Permits(await pool.change_requests.resize(**asdict(body)))
 
     @post(f"{POOL}/join", UNNAMED)
-    def join_pool(self, request: Request, body: messages.Join) -> messages.Joined:
+    def join_pool(self, request: HTTPRequest, body: messages.Join) -> messages.Joined:
         """Join a pool, or have it made, if the agent allows that."""
         name = request.parameters["pool"]
         if name not in self.node.registry.known_pools() and not self.makes_pools:
@@ -186,25 +186,25 @@ class Interface:
         return messages.Joined(name)
 
     @post(f"{POOL}/create", UNNAMED)
-    async def create_pool(self, request: Request, body: messages.Create) -> messages.Permits:
+    async def create_pool(self, request: HTTPRequest, body: messages.Create) -> messages.Permits:
         """Make a pool that no node has."""
         registry = self.node.registry
         return messages.Permits(await registry.create(request.parameters["pool"], body.permits))
 
     @post(f"{POOL}/join-from", REFUSED)
-    async def join_from(self, request: Request, body: messages.JoinFrom) -> messages.Permits:
+    async def join_from(self, request: HTTPRequest, body: messages.JoinFrom) -> messages.Permits:
         """Join another pool of this name."""
         with self.visited(request) as pool:
             return messages.Permits(await pool.participation.join(body.node))
 
     @post(f"{POOL}/reset", REFUSED)
-    async def reset_pool(self, request: Request) -> messages.Permits:
+    async def reset_pool(self, request: HTTPRequest) -> messages.Permits:
         """Reset a pool."""
         with self.visited(request) as pool:
             return messages.Permits(await pool.participation.reset())
 
     @post(f"{POOL}/remove", REFUSED)
-    async def remove_pool(self, request: Request) -> messages.Removed:
+    async def remove_pool(self, request: HTTPRequest) -> messages.Removed:
         """Remove a pool that no other node has."""
         with self.visited(request) as pool:
             await pool.introduced()
@@ -220,7 +220,7 @@ class Interface:
         links=["show_grant", "renew", "release"],
     )
     def acquire(
-        self, request: Request, body: messages.Acquire
+        self, request: HTTPRequest, body: messages.Acquire
     ) -> messages.Granted | Coroutine[Any, Any, messages.Granted]:
         """Request permits, and wait for them."""
         session = None if body.session is None else self.session(body.session)
@@ -232,7 +232,7 @@ class Interface:
         return self.wait_for(request, body, session)
 
     async def wait_for(
-        self, request: Request, body: messages.Acquire, session: Session | None
+        self, request: HTTPRequest, body: messages.Acquire, session: Session | None
     ) -> messages.Granted:
         with self.visited(request) as pool:
             waits = asked(pool, body)
@@ -258,7 +258,7 @@ class Interface:
 
     @post("/v1/requests/{request}/priority", REFUSED)
     async def change_priority(
-        self, request: Request, body: messages.ChangePriority
+        self, request: HTTPRequest, body: messages.ChangePriority
     ) -> messages.Urgent:
         """Change the priority or the deadline of a waiting request."""
         name = request.parameters["request"]
@@ -271,7 +271,7 @@ class Interface:
         return messages.Urgent(name, waits.priority, waits.deadline)
 
     def granted(
-        self, request: Request, body: messages.Acquire, session: Session | None, grant: Grant
+        self, request: HTTPRequest, body: messages.Acquire, session: Session | None, grant: Grant
     ) -> messages.Granted:
         """The grant has a name, and an end whatever becomes of the program that asked for it."""
         if session is None:
@@ -325,19 +325,19 @@ class Interface:
         return grant
 
     @get(GRANT, {404: messages.Why})
-    def show_grant(self, request: Request) -> messages.Granted:
+    def show_grant(self, request: HTTPRequest) -> messages.Granted:
         """Return a grant."""
         name = request.parameters["grant"]
         return self.known(name, self.held(name))
 
     @delete(GRANT, {**NONE, 409: messages.NotNow}, answers={204: None})
-    def release(self, request: Request, query: messages.OfRelease) -> Response:
+    def release(self, request: HTTPRequest, query: messages.OfRelease) -> Response:
         """Release the permits, or some of them."""
         self.held(request.parameters["grant"]).release(query.permits)
         return Response(status=204)
 
     @post(f"{GRANT}/renew", {404: messages.Why, 409: messages.NotNow})
-    def renew(self, request: Request) -> messages.Renewed:
+    def renew(self, request: HTTPRequest) -> messages.Renewed:
         """Renew a grant for another ttl."""
         name = request.parameters["grant"]
         grant, leased = self.held(name), self.leased.get(name)
@@ -349,7 +349,7 @@ class Interface:
     # -- sessions ----------------------------------------------------------------------
 
     @post("/v1/sessions", {}, status=201)
-    def open_session(self, request: Request) -> messages.Opened:
+    def open_session(self, request: HTTPRequest) -> messages.Opened:
         """Open a session, which ends with the connection."""
         session = Session(secrets.token_urlsafe(9), self.sessions)
         request.connection.owned.append(session)
@@ -361,7 +361,7 @@ class Interface:
         return self.sessions[name]
 
     @get(f"{SESSION}/events", NONE, answers={200: messages.Events}, streams=True)
-    async def session_events(self, request: Request, query: messages.OfSession) -> Response:
+    async def session_events(self, request: HTTPRequest, query: messages.OfSession) -> Response:
         """Return or stream what happens to the grants of a session."""
         session = self.session(request.parameters["session"])
         if streamed(request):
@@ -400,5 +400,5 @@ def event(kind: str, value: object) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (kind.encode(), msgspec.json.encode(value))
 
 
-def streamed(request: Request) -> bool:
+def streamed(request: HTTPRequest) -> bool:
     return EVENTS in request.headers.get("accept", "")

@@ -19,7 +19,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from meshlock.live.machine import limits
 
 if TYPE_CHECKING:
-    from meshlock.live.interfaces.server import Connection
+    from meshlock.live.interfaces.server import ServedConnection
 
 LONGEST_HEAD = 16 * 1024
 MOST_BODY = int(limits.BODY.most)
@@ -41,7 +41,7 @@ class HTTPError(Exception):
         self.headers = headers or {}
 
 
-class Request:
+class HTTPRequest:
     __slots__ = (
         *("body", "connection", "headers", "later", "method"),
         *("parameters", "path", "query", "safe"),
@@ -63,7 +63,7 @@ class Request:
         self.later = headers.get("prefer") == LATER  # its answer may leave with the next one
         self.body = b""
         self.parameters: dict[str, str] = {}  # what the path says for the names of its route
-        self.connection: Connection
+        self.connection: ServedConnection
 
     @property
     def asked(self) -> dict[str, str]:
@@ -79,12 +79,12 @@ class RequestReader:
     def __init__(self) -> None:
         self.parser = HttpRequestParser(self)
         self.data = b""  # received and not parsed; the server stops receiving when it is long
-        self.ready: deque[Request] = deque()  # parsed and not answered
+        self.ready: deque[HTTPRequest] = deque()  # parsed and not answered
         self.error: HTTPError | None = None  # why what follows these cannot be read
         self.url: bytes | None = None  # of the request that has begun
         self.fields: dict[str, str] = {}  # its headers
         self.head = 0  # bytes of it, before its head has ended
-        self.request: Request | None = None  # of which the body is still to come
+        self.request: HTTPRequest | None = None  # of which the body is still to come
 
     @property
     def begun(self) -> bool:
@@ -172,7 +172,7 @@ class RequestReader:
             raise HTTPError(400, "This agent is no proxy.")
         assert self.url is not None
         path, query = path_and_query(self.url)
-        self.request = Request(method, path, query, fields, safe and newest)
+        self.request = HTTPRequest(method, path, query, fields, safe and newest)
 
     def on_body(self, part: bytes) -> None:
         assert self.request is not None

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 import msgspec
 
 from meshlock.errors import NodeClosed, NoSuchPool, Refused
-from meshlock.live.interfaces.http_requests import HTTPError, Request
+from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
 from meshlock.live.interfaces.messages import NotNow, Why
 from meshlock.live.interfaces.site import Response, answer
 from meshlock.live.machine import limits
@@ -53,7 +53,7 @@ class Operation(NamedTuple):
     streams: bool
     """A client that accepts ``text/event-stream`` gets events as they come."""
 
-    def perform(self, interface: Any, request: Request) -> Response | Awaitable[Response]:
+    def perform(self, interface: Any, request: HTTPRequest) -> Response | Awaitable[Response]:
         """Here a request is read. If that fails, the answer is 400; what is refused later has a
         status of its own."""
         asked: list[Any] = []
@@ -114,7 +114,7 @@ def impossible(error: Refused) -> HTTPError:
     return HTTPError(404 if isinstance(error, NoSuchPool) else 409, str(error))
 
 
-def queried(request: Request, kind: type) -> Any:
+def queried(request: HTTPRequest, kind: type) -> Any:
     try:
         return msgspec.convert(request.asked, kind, strict=False)
     except msgspec.ValidationError as error:

@@ -32,7 +32,7 @@ CREDENTIALS = struct.Struct("iII")
 """Process, user and group, as Linux says them."""
 
 
-class Owner(NamedTuple):
+class Caller(NamedTuple):
     user: Hashable
     process: Hashable = 0
 
@@ -42,20 +42,20 @@ class Owner(NamedTuple):
         return f"of user {self.user}, process {self.process}"
 
 
-NOBODY = Owner("")
+NOBODY = Caller("")
 
 
-def owner_of(connected: socket.socket) -> Owner:
+def owner_of(connected: socket.socket) -> Caller:
     """Who opened this connection, as the kernel knows it."""
     if connected.family != socket.AF_UNIX:
-        return Owner(site(connected.getpeername()[0]))
+        return Caller(site(connected.getpeername()[0]))
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
-        return Owner("this machine")
+        return Caller("this machine")
     process, user, _ = CREDENTIALS.unpack(
         connected.getsockopt(socket.SOL_SOCKET, option, CREDENTIALS.size)
     )
-    return Owner(user, process)
+    return Caller(user, process)
 
 
 class Room(NamedTuple):
@@ -93,7 +93,7 @@ def files_of_process(ask: bool) -> int:
 
 
 class Guest(Protocol):
-    owner: Owner
+    owner: Caller
 
     @property
     def holds(self) -> bool:
@@ -132,7 +132,7 @@ class Tally:
         return rather if rather in having else next(iter(having))
 
 
-class Places(Generic[Kind]):
+class ClientPlaces(Generic[Kind]):
     """``waits``: the first to come stays. Else it is the first who leaves, for it has had its
     time."""
 
@@ -142,7 +142,7 @@ class Places(Generic[Kind]):
         self.count = 0
         self.users = Tally()
         self.processes: dict[Hashable, Tally] = {}
-        self.guests: dict[Owner, dict[Kind, None]] = {}
+        self.guests: dict[Caller, dict[Kind, None]] = {}
 
     def enter(self, guest: Kind) -> Kind | None:
         """The result must leave."""
@@ -167,7 +167,7 @@ class Places(Generic[Kind]):
         self.tally(owner, -1)
         return True
 
-    def tally(self, owner: Owner, by: int) -> None:
+    def tally(self, owner: Caller, by: int) -> None:
         self.count += by
         self.users.change(owner.user, by)
         processes = self.processes.setdefault(owner.user, Tally())
@@ -182,9 +182,9 @@ class Places(Generic[Kind]):
                 return guest
         return newcomer
 
-    def largest(self, rather: Owner) -> Owner:
+    def largest(self, rather: Caller) -> Caller:
         user = self.users.largest(rather.user)
-        return Owner(user, self.processes[user].largest(rather.process))
+        return Caller(user, self.processes[user].largest(rather.process))
 
 
 class Turns(Generic[Kind]):

@@ -18,11 +18,11 @@ from http import HTTPStatus
 from time import time
 from typing import Protocol, cast
 
-from meshlock.live.interfaces.http_requests import HTTPError, Request, RequestReader
+from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest, RequestReader
 from meshlock.live.interfaces.places import (
     NOBODY,
-    Owner,
-    Places,
+    Caller,
+    ClientPlaces,
     Turns,
     owner_of,
     room_for_clients,
@@ -59,7 +59,7 @@ TOO_MANY = "too many connections"
 REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
-class Held(Protocol):
+class Releasable(Protocol):
     """What ends with a connection."""
 
     @property
@@ -69,10 +69,10 @@ class Held(Protocol):
     def release(self) -> None: ...
 
 
-class Connection(asyncio.BufferedProtocol):
+class ServedConnection(asyncio.BufferedProtocol):
     """One client of a site."""
 
-    def __init__(self, server: Server, owner: Owner = NOBODY) -> None:
+    def __init__(self, server: Server, owner: Caller = NOBODY) -> None:
         self.owner = owner
         self.server = server
         self.site = server.site
@@ -90,8 +90,8 @@ class Connection(asyncio.BufferedProtocol):
         self.queued = False  # for its turn to be answered
         self.spare = False  # it has no place
         self.streaming = False
-        self.owned: list[Held] = []
-        self.unread: Held | None = None
+        self.owned: list[Releasable] = []
+        self.unread: Releasable | None = None
         """What to release if the client disconnects before it has asked again: it may never have
         read the last answer."""
 
@@ -226,7 +226,7 @@ class Connection(asyncio.BufferedProtocol):
 
     # -- answering ---------------------------------------------------------------------
 
-    def serve(self, request: Request) -> None:
+    def serve(self, request: HTTPRequest) -> None:
         try:
             self.site.admit(request)
             route = self.site.find(request)
@@ -244,7 +244,7 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self.task = self.loop.create_task(self.work(request, found))
 
-    async def work(self, request: Request, found: Response | Awaitable[Response]) -> None:
+    async def work(self, request: HTTPRequest, found: Response | Awaitable[Response]) -> None:
         try:
             response = found if isinstance(found, Response) else await found
         except Exception as error:
@@ -259,7 +259,7 @@ class Connection(asyncio.BufferedProtocol):
         self.since = self.loop.time()
         self.read_on()
 
-    def reply(self, request: Request, response: Response) -> None:
+    def reply(self, request: HTTPRequest, response: Response) -> None:
         """It leaves with the next :meth:`flush`."""
         if self.closed:
             return
@@ -280,7 +280,7 @@ class Connection(asyncio.BufferedProtocol):
             self.unsent = b""
             self.awaited = False
 
-    def head(self, request: Request, response: Response) -> bytes:
+    def head(self, request: HTTPRequest, response: Response) -> bytes:
         lines = self.server.head(response.status, response.kind)
         if response.headers:
             for name, value in response.headers.items():
@@ -290,7 +290,7 @@ class Connection(asyncio.BufferedProtocol):
         return lines
 
     async def send_stream(
-        self, request: Request, response: Response, parts: AsyncGenerator[bytes, None]
+        self, request: HTTPRequest, response: Response, parts: AsyncGenerator[bytes, None]
     ) -> None:
         """A stream is over when its parts are, or when the client disconnects."""
         if request.method == "HEAD":
@@ -316,7 +316,7 @@ class Connection(asyncio.BufferedProtocol):
         client still sends, the client would never see why."""
         self.refused = True
         error.headers = {**error.headers, "Connection": "close"}
-        self.reply(Request("GET", (), "", {}), self.site.refusal(error))
+        self.reply(HTTPRequest("GET", (), "", {}), self.site.refusal(error))
         self.flush()
         self.transport.write_eof()
         self.loop.call_later(LINGER, self.transport.close)
@@ -335,16 +335,16 @@ class Server:
     def __init__(self, site: Site, idle: float | None, at_socket: bool = False) -> None:
         room = room_for_clients(at_socket)
         self.site = site
-        self.places: Places[Connection] = Places(room.places)
-        self.spare: Places[Connection] = Places(room.spare, waits=False)
+        self.places: ClientPlaces[ServedConnection] = ClientPlaces(room.places)
+        self.spare: ClientPlaces[ServedConnection] = ClientPlaces(room.spare, waits=False)
         self.idle = idle  # seconds for which a connection may rest
         self.loop = asyncio.get_running_loop()
         self.buffer = memoryview(bytearray(BUFFER))  # else the loop makes one whenever data comes
-        self.connections: set[Connection] = set()
+        self.connections: set[ServedConnection] = set()
         self.listeners: list[socket.socket] = []
         self.opening: set[asyncio.Task[object]] = set()
-        self.turns: Turns[Connection] = Turns()  # those whose requests have come
-        self.turn: Connection | None = None  # whose turn it is
+        self.turns: Turns[ServedConnection] = Turns()  # those whose requests have come
+        self.turn: ServedConnection | None = None  # whose turn it is
         self.taking_turns = False
         self.answered = 0  # since the last turn of the loop of which we know
         self.dated = 0
@@ -393,7 +393,7 @@ class Server:
                 accepted.close()
                 continue
             accepted.setblocking(False)
-            connection = Connection(self, owner)
+            connection = ServedConnection(self, owner)
             task: asyncio.Task[object] = self.loop.create_task(
                 self.loop.connect_accepted_socket(partial(same, connection), accepted)
             )
@@ -409,7 +409,7 @@ class Server:
         if listener in self.listeners:
             self.loop.add_reader(listener, self.accept, listener)
 
-    def has_time(self, connection: Connection) -> bool:
+    def has_time(self, connection: ServedConnection) -> bool:
         """To answer it in this turn of the loop; else it is answered in its own turn. So nobody
         keeps the loop from its timers, and others from being heard."""
         mine, self.turn = self.turn is connection, None
@@ -468,7 +468,7 @@ class Server:
         await asyncio.sleep(0)
 
 
-def same(connection: Connection) -> Connection:
+def same(connection: ServedConnection) -> ServedConnection:
     return connection
 
 

@@ -25,7 +25,7 @@ import msgspec
 
 from meshlock.errors import Refused, setting
 from meshlock.live.interfaces.http import GRANT, Interface
-from meshlock.live.interfaces.http_requests import HTTPError, Request
+from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
 from meshlock.live.interfaces.operations import OPERATIONS
 from meshlock.live.interfaces.server import serve_port, serve_unix
 from meshlock.live.interfaces.site import Handler, Response, Route, Site
@@ -60,7 +60,7 @@ class Access:
         self.names = [*map(str.lower, names)]
         self.token = token
 
-    def admit(self, request: Request) -> None:
+    def admit(self, request: HTTPRequest) -> None:
         """Turn away what a page from elsewhere could make a browser send."""
         asked = request.headers.get("host", "")
         try:
@@ -85,7 +85,7 @@ class Access:
             return handler
         expected = f"Bearer {self.token}".encode()
 
-        def guard(request: Request) -> Response | Awaitable[Response]:
+        def guard(request: HTTPRequest) -> Response | Awaitable[Response]:
             given = request.headers.get("authorization", "").encode("latin-1")
             if not secrets.compare_digest(given, expected):
                 why = "The bearer token is missing or wrong."

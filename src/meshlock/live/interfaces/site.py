@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from meshlock.errors import Refused
-from meshlock.live.interfaces.http_requests import HTTPError, Request
+from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
 from meshlock.live.machine import limits
 
 JSON = "application/json"
@@ -38,7 +38,7 @@ def answer(value: object, status: int = 200, headers: Mapping[str, str] | None =
     return Response(ENCODE(value), JSON, status, headers)
 
 
-Handler = Callable[[Request], Response | Awaitable[Response]]
+Handler = Callable[[HTTPRequest], Response | Awaitable[Response]]
 
 
 class Route(NamedTuple):
@@ -68,7 +68,7 @@ class Site:
     def __init__(
         self,
         routes: Sequence[Route],
-        admit: Callable[[Request], None] = lambda _: None,
+        admit: Callable[[HTTPRequest], None] = lambda _: None,
         failed: Callable[[], object] = lambda: None,
         refused: Callable[[str, str], object] = lambda *_: None,
     ) -> None:
@@ -88,7 +88,7 @@ class Site:
                     branch = branch.below.setdefault(part, Branch())
             branch.methods[route.method] = (route, names)
 
-    def find(self, request: Request) -> Route:
+    def find(self, request: HTTPRequest) -> Route:
         """The request learns what its path says."""
         branch: Branch | None = self.root
         given = []
