@@ -18,8 +18,8 @@ from meshlock.cli.flags import Command
 from meshlock.cli.main import app
 from meshlock.live.interfaces import messages
 from meshlock.live.interfaces.agent_settings import AgentSettings, PoolSettings
+from meshlock.live.interfaces.http import Interface
 from meshlock.live.interfaces.openapi import description
-from meshlock.live.interfaces.operations import OPERATIONS
 from meshlock.live.pools import status
 from meshlock.live.pools.grants import Acquire
 
@@ -141,7 +141,7 @@ def shown(default: object) -> str:
 
 
 def http() -> Iterator[str]:
-    said = description(OPERATIONS, token=True)
+    said = description(Interface.operations, token=True)
     yield "# HTTP"
     yield prose(
         """

@@ -22,7 +22,16 @@ from meshlock.errors import NoSuchPool, Refused, setting
 from meshlock.live.interfaces import messages
 from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
 from meshlock.live.interfaces.node import Node
-from meshlock.live.interfaces.operations import NONE, REFUSED, UNNAMED, Operation, delete, get, post
+from meshlock.live.interfaces.operations import (
+    NONE,
+    OPERATIONS,
+    REFUSED,
+    UNNAMED,
+    Operation,
+    delete,
+    get,
+    post,
+)
 from meshlock.live.interfaces.sessions import LOOKS, Leased, Session
 from meshlock.live.interfaces.site import EVENTS, Response, answer
 from meshlock.live.machine import limits
@@ -52,6 +61,8 @@ POOL, GRANT, SESSION = "/v1/pools/{pool}", "/v1/grants/{grant}", "/v1/sessions/{
 
 class Interface:
     """Performs the operations at a node."""
+
+    operations = OPERATIONS  # those that are declared below
 
     def __init__(self, node: Node, makes_pools: bool = False) -> None:
         self.node = node._local

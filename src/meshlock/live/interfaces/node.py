@@ -40,9 +40,9 @@ class Node:
     pools when it restarts; unless it is named it is where the platform has such folders, by the
     name of the node (on Linux ``~/.local/state/meshlock/NAME``). None: it remembers nothing.
     ``min_links``: the node learns from its neighbours who else there is, and dials others until it
-    has so many links (and a few more, so that no node is the only way between others); with 0 it
-    dials its ``peers`` only. ``advertise``, a host or host:port, is where others can dial us, if
-    that is not where their neighbours see us.
+    has this number of links (and a few more, so that no node is the only way between others);
+    with 0 it dials its ``peers`` only. ``advertise``, a host or host:port, is where others can
+    dial us, if that is not where their neighbours see us.
     ``most_pools``: how many pools its programs may use, and as many its peers may announce.
     ``member``: may this node become a member of pools by itself? Say no if it will leave soon.
     ``create``: this node is the first, and makes its pools unless a node that it reaches has them.
@@ -132,12 +132,12 @@ class Node:
         promote_after: float = PROMOTE_AFTER,
         replace_after: float = REPLACE_AFTER,
     ) -> Pool:
-        """The pool of this name: joined if a neighbour knows it, or made now with so many
+        """The pool of this name: joined if a neighbour knows it, or made now with
         ``permits``; without ``permits`` it is only joined.
 
-        It survives crashes: permits are held under leases of so many seconds (3 if nothing is
-        said), which a majority of its members renews. Whoever makes the pool is its first member;
-        nodes that have been there for ``promote_after`` seconds become members, three or five
+        It survives crashes: permits are held under leases of ``lease`` seconds (default: 3), which
+        a majority of its members renews. The node that makes the pool is its first member; nodes
+        that have been there for ``promote_after`` seconds become members, three or five
         (``most_members``), and one that is unreachable for ``replace_after`` seconds is replaced.
         Or ``members`` are the names of nodes, the same everywhere.
 
@@ -183,9 +183,9 @@ class Node:
     async def create_pool(
         self, name: str, permits: int | list[str] | tuple[str, ...] | None = None
     ) -> int:
-        """Make a pool on purpose, unless a node that can be reached has it: nodes that expect to
-        make it wait no more. Without ``permits`` it is made as this node was told before. The
-        result is how many permits it has."""
+        """Make a pool on purpose, unless a node that can be reached has it: other nodes that
+        expect to make it wait no more. Without ``permits`` it is made as this node was told before.
+        The result is how many permits it has."""
         return await self._local.registry.create(name, permits)
 
     # -- links -------------------------------------------------------------------------

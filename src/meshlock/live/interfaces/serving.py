@@ -26,7 +26,6 @@ import msgspec
 from meshlock.errors import Refused, setting
 from meshlock.live.interfaces.http import GRANT, Interface
 from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
-from meshlock.live.interfaces.operations import OPERATIONS
 from meshlock.live.interfaces.server import serve_port, serve_unix
 from meshlock.live.interfaces.site import Handler, Response, Route, Site
 from meshlock.live.links.dialler import split
@@ -102,9 +101,9 @@ def routes(interface: Interface, access: Access | None = None) -> list[Route]:
     from meshlock.live.interfaces.openapi import description
 
     token = access is not None and bool(access.token)
-    described = msgspec.json.encode(description(OPERATIONS, token))
+    described = msgspec.json.encode(description(interface.operations, token))
     found = [Route("GET", "/openapi.json", lambda _: Response(described))]
-    for one in OPERATIONS:
+    for one in interface.operations:
         handler: Handler = partial(interface.perform, one)
         if access is not None and not one.public:
             handler = access.guarded(handler)
