@@ -117,9 +117,7 @@ def refuse_partitions(partitions: str) -> None:
 def flips(
     spec: str, text: str, topology: Topology | None, prevented: bool, stream: Random
 ) -> tuple[LiveGraph, Changes]:
-    rate = numbers(spec, "flips", text, 1, 1)[0]
-    if not 0.0 < rate < inf:
-        raise Refused(f"Mobility '{spec}' needs a rate above 0, as in flips:0.1.")
+    rate = parameters(spec, "flips", text)["RATE"]
     if topology is None:
         raise Refused(f"Mobility {spec} changes the links of a topology: give one.")
     if topology.complete and topology.size * (topology.size - 1) // 2 > MOST_LINKS:
@@ -141,13 +139,10 @@ def moving(
         raise Refused(
             f"Mobility '{spec}' does not say how many nodes there are: add {setting('nodes')}."
         )
-    speed, rest = speed_of(spec, name, text)
-    values = numbers(spec, name, rest, 1, 3 if name == "gauss-markov" else 2)
-    radius = values[0]
-    if not 0.0 < radius < inf:
-        raise Refused(f"Mobility '{spec}' needs a range above 0: write {FORMS[name]}.")
+    given = parameters(spec, name, text)
+    radius = given["RANGE"]
     for _ in range(tries(nodes) if prevented else 1):
-        motion = model(spec, name, nodes, speed, values, stream)
+        motion = model(spec, name, nodes, given, stream)
         contacts = Contacts(motion, radius, moves)
         graph = LiveGraph(nodes, contacts.links)
         if graph.components == 1 or not prevented:
@@ -156,56 +151,48 @@ def moving(
     raise Refused(seldom("starts", spec, nodes, more))
 
 
-def model(
-    spec: str, name: str, nodes: int, speed: Speed, values: list[float], stream: Random
-) -> Motion:
-    radius, more = values[0], values[1:]
-    fastest = speed.low + speed.span
+def model(spec: str, name: str, nodes: int, given: dict[str, float], stream: Random) -> Motion:
+    fastest = given.get("HIGH", given["SPEED"])
+    speed = Speed(given["SPEED"], fastest)
     if name == "waypoint":
-        return Waypoint(nodes, speed, more[0] if more else 0.0, stream)
+        return Waypoint(nodes, speed, given.get("PAUSE", 0.0), stream)
     if name == "manhattan":
-        blocks = more[0] if more else 5.0
+        blocks = given.get("BLOCKS", 5.0)
         if not 1.0 <= blocks <= 1000.0 or blocks != int(blocks):
             raise Refused(f"Mobility '{spec}' needs a whole number of blocks, 1 to 1000.")
         return Manhattan(nodes, speed, int(blocks), stream)
-    step = radius / fastest
+    through = given["RANGE"] / fastest  # the time to cross the range
     if name == "walk":
-        step = more[0] if more else step
-    else:
-        step = more[1] if len(more) > 1 else step / 10.0
-    if not 0.0 < step < inf:
-        raise Refused(f"Mobility '{spec}' needs a step above 0: write {FORMS[name]}.")
-    if name == "walk":
-        return Walk(nodes, speed, step, stream)
-    memory = more[0] if more else 0.75
+        return Walk(nodes, speed, given.get("STEP", through), stream)
+    memory = given.get("MEMORY", 0.75)
     if not 0.0 <= memory <= 1.0:
         raise Refused(f"Mobility '{spec}' needs a memory from 0 to 1: write {FORMS[name]}.")
-    return GaussMarkov(nodes, speed, step, memory, stream)
+    return GaussMarkov(nodes, speed, given.get("STEP", through / 10.0), memory, stream)
 
 
-def speed_of(spec: str, name: str, text: str) -> tuple[Speed, str]:
-    """The speed that the text starts with, and the rest of the text."""
-    first, _, rest = text.partition(",")
-    span = re.fullmatch(r"([0-9.]+(?:[eE][-+]?[0-9]+)?)(?:-(.+))?", first)
+def parameters(spec: str, name: str, text: str) -> dict[str, float]:
+    """The numbers of a specification, by the words that its form has for them; the second one of a
+    speed that is drawn from a span is HIGH."""
+    form = FORMS[name].partition(":")[2]
+    words, needed = (re.findall("[A-Z]+", part) for part in (form, form.partition("[")[0]))
+    texts = text.split(",") if text else []
+    span = re.fullmatch(r"([0-9.]+(?:[eE][-+]?[0-9]+)?)-(.+)", texts[0] if texts else "")
+    if words[0] == "SPEED" and span:
+        texts[0] = span[1]
     try:
-        low = float(span[1]) if span else float(first)
-        speed = Speed(low, float(span[2]) if span and span[2] else low)
+        given = {word: float(part) for word, part in zip(words, texts, strict=False)}
+        high = {"HIGH": float(span[2])} if words[0] == "SPEED" and span else {}
     except ValueError:
-        raise Refused(f"Mobility '{spec}' is not of the form {FORMS[name]}.") from None
-    if not 0.0 < speed.low < inf or not 0.0 <= speed.span < inf:
-        raise Refused(f"Mobility '{spec}' needs a speed above 0, or LOW-HIGH.")
-    return speed, rest
-
-
-def numbers(spec: str, name: str, text: str, least: int, most: int) -> list[float]:
-    parts = text.split(",") if text else []
-    try:
-        values = [float(part) for part in parts]
-    except ValueError:
-        values = []
-    if not least <= len(values) <= most or not all(value >= 0.0 for value in values):
+        given, high = {}, {}
+    wrong = any(not value >= 0.0 for value in given.values())
+    if wrong or not len(needed) <= len(given) == len(texts):
         raise Refused(f"Mobility '{spec}' is not of the form {FORMS[name]}.")
-    return values
+    if not given.get("SPEED", 1.0) <= high.get("HIGH", inf) or inf in high.values():
+        raise Refused(f"Mobility '{spec}' needs a speed above 0, or LOW-HIGH.")
+    for word in ("RATE", "SPEED", "RANGE", "STEP"):
+        if not 0.0 < given.get(word, 1.0) < inf:
+            raise Refused(f"Mobility '{spec}' needs a {word.lower()} above 0: write {FORMS[name]}.")
+    return given | high
 
 
 # -- files --------------------------------------------------------------------------------
