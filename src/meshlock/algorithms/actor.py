@@ -20,7 +20,7 @@ from operator import attrgetter
 from typing import ClassVar, Final, NamedTuple
 
 from meshlock.algorithms.subclassing import mypyc_attr
-from meshlock.algorithms.variables import Variables, parameters
+from meshlock.algorithms.variables import Part, parameters
 
 NIL: Final = -1
 """The paper's *nil*: no node, no client."""
@@ -152,19 +152,10 @@ class Message(Effect):
         return self.contents(self)[1:]
 
 
-VARIABLES: Final[dict[type, Variables]] = {}
-"""Of each kind of node that has been asked for its state."""
-
-
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Observed:
-    """What observers may ask of a node: monitors, checker, page, status. Asking changes nothing.
+class Observed(Part):
+    """What observers may ask of a node: monitors, checker, page, status. Asking changes nothing."""
 
-    Its state is what its ``__init__`` assigns, but for what is named in ``no_state``.
-    """
-
-    no_state: ClassVar[tuple[str, ...]] = ()
-    """What is no variable: what is fixed at its birth, and what can be found from the others."""
     reductions: ClassVar[Reductions] = Reductions()
 
     def tokens(self) -> int:
@@ -197,27 +188,10 @@ class Observed:
         ranks, and their quotients by the patience, are compared. 0: it has nothing."""
         return 0
 
-    # -- the whole state as a value -------------------------------------------------------
-
     @property
     def variables(self) -> tuple[str, ...]:
         """What :meth:`freeze` returns, by name."""
         return self.declared().names
-
-    def freeze(self) -> Frozen:
-        """The node's whole state as a hashable value."""
-        return self.declared().freeze(self)
-
-    def thaw(self, state: Frozen) -> None:
-        """Become the node that :meth:`freeze` described; what is no state may need an override."""
-        self.declared().thaw(self, state)
-
-    def declared(self) -> Variables:
-        kind = type(self)
-        known = VARIABLES.get(kind)
-        if known is None:
-            known = VARIABLES[kind] = Variables(self, ("me", "out", *self.no_state))
-        return known
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any
 
-from meshlock.algorithms.queues import Part
 from meshlock.algorithms.ranked import Entry, Ranked
+from meshlock.algorithms.variables import Part
 
 
 class Strict(Part):
@@ -31,8 +31,8 @@ class Strict(Part):
     def freeze(self) -> tuple[object, ...]:
         return () if self.blocked is None else (self.passed, self.blocked)
 
-    def thaw(self, frozen: tuple[object, ...]) -> None:
-        self.passed, self.blocked = cast(tuple[int, int], frozen) if frozen else (0, None)
+    def thaw(self, frozen: tuple[Any, ...]) -> None:
+        self.passed, self.blocked = frozen or (0, None)
 
 
 class Backfill(Strict):

@@ -9,12 +9,7 @@ forms carries the open calls across, so nothing is missed when the parts join.
 
 from __future__ import annotations
 
-from typing import cast
-
-from meshlock.algorithms.queues import Part
-
-Calls = tuple[tuple[int, int], ...]
-"""Nodes, and numbers of their calls."""
+from meshlock.algorithms.variables import Part
 
 
 class SearchForToken(Part):
@@ -56,12 +51,3 @@ class SearchForToken(Part):
         for node, number in found:
             self.answer(node, number)
         return found
-
-    def freeze(self) -> tuple[object, ...]:
-        return (self.climbs, tuple(sorted(self.open.items())), tuple(sorted(self.answered.items())))
-
-    def thaw(self, frozen: tuple[object, ...]) -> None:
-        climbs, calls, answered = cast(tuple[int, Calls, Calls], frozen)
-        self.climbs = climbs
-        self.open = dict(calls)
-        self.answered = dict(answered)

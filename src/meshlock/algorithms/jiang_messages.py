@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import Any, ClassVar
 
 from meshlock.algorithms.actor import Message, Reductions
-from meshlock.algorithms.queues import Part
 from meshlock.algorithms.ranked import FRESH, Entry, Ranked
 from meshlock.algorithms.reverse_link import Height
+from meshlock.algorithms.variables import Part
 
 
 class Signal(Message):
@@ -179,8 +179,8 @@ class OwnRequest(Part):
     def freeze(self) -> tuple[object, ...]:
         return (self.priority, self.rank, self.want, int(self.fresh)) if self.open else ()
 
-    def thaw(self, frozen: tuple[object, ...]) -> None:
+    def thaw(self, frozen: tuple[Any, ...]) -> None:
         self.open = len(frozen) > 0
         if self.open:
-            self.priority, self.rank, self.want, fresh = cast(tuple[int, int, int, int], frozen)
+            self.priority, self.rank, self.want, fresh = frozen
             self.fresh = fresh == 1

@@ -1,26 +1,11 @@
-"""Parts of a node's state that freeze by themselves, and waiting queues of nodes' numbers."""
+"""Waiting queues of nodes' numbers."""
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import Any
 
 from meshlock.algorithms.subclassing import mypyc_attr
-
-NO_NEIGHBOUR: Final = -1
-"""The interface's NIL, which is made of these."""
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Part:
-    """A part of a node's state. It is frozen and thawed with the node."""
-
-    __slots__ = ()
-
-    def freeze(self) -> tuple[object, ...]:
-        raise NotImplementedError
-
-    def thaw(self, frozen: tuple[object, ...]) -> None:
-        raise NotImplementedError
+from meshlock.algorithms.variables import Part
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -74,8 +59,8 @@ class Fifo(Part):
     def freeze(self) -> tuple[int, ...]:
         return tuple(self.items[self.head :])
 
-    def thaw(self, frozen: tuple[object, ...]) -> None:
-        self.items = list(cast(tuple[int, ...], frozen))
+    def thaw(self, frozen: tuple[Any, ...]) -> None:
+        self.items = list(frozen)
         self.head = 0
 
 
@@ -122,7 +107,7 @@ class Lift(Fifo):
     def freeze(self) -> tuple[int, ...]:
         return (1 if self.own else 0, 1 if self.lifted else 0, *super().freeze())
 
-    def thaw(self, frozen: tuple[object, ...]) -> None:
+    def thaw(self, frozen: tuple[Any, ...]) -> None:
         super().thaw(frozen[2:])
         self.own = frozen[0] == 1
         self.lifted = frozen[1] == 1

@@ -3,11 +3,11 @@ the clients in such a queue are in the queue of ``direct``'s token, too."""
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import Any, ClassVar, Final
 
-from meshlock.algorithms.queues import NO_NEIGHBOUR as NIL
-from meshlock.algorithms.queues import Part
+from meshlock.algorithms.actor import NIL
 from meshlock.algorithms.subclassing import mypyc_attr
+from meshlock.algorithms.variables import Part
 
 SETTLED: Final = 0
 FRESH: Final = 1
@@ -323,12 +323,11 @@ class Ranked(Part):
             *(entry.rank, entry.age, entry.base, int(entry is self.told), arrival),
         )
 
-    def thaw(self, frozen: tuple[object, ...]) -> None:
+    def thaw(self, frozen: tuple[Any, ...]) -> None:
         self.entries, self.fresh, self.crowds = [], [], []
         self.own, self.neighbours, self.told = {}, {}, None
-        rows = cast(tuple[tuple[int, int, int, int, int, int, int, int, int], ...], frozen)
-        self.arrivals = len(rows)
-        for neighbour, client, want, priority, rank, age, base, told, arrival in rows:
+        self.arrivals = len(frozen)
+        for neighbour, client, want, priority, rank, age, base, told, arrival in frozen:
             entry = Entry(neighbour, client, want, priority, rank, age, base)
             entry.arrival = arrival
             self.index(entry)
@@ -354,15 +353,14 @@ LATER: Final = 24
 of one hop, so the numbers of the next life are above all of them."""
 
 
-Numbers = tuple[int, ...]
-
-
 class ClientLines(Part):
     """A line has the number of its latest request, and the client that it is for.
 
     The remainder of a number by the number of lines is its line. Requests of one line replace each
     other: the highest number counts.
     """
+
+    no_state: ClassVar = ("count",)
 
     def __init__(self, count: int, hop: int, number: int) -> None:
         self.count = count
@@ -425,14 +423,3 @@ class ClientLines(Part):
     def was_asked_for(self, client: int, number: int) -> bool:
         first, last = self.asked_for.get(client, (0, NIL))
         return first <= number <= last and (number - first) % self.count == 0
-
-    def freeze(self) -> tuple[object, ...]:
-        asked_for = tuple(sorted(self.asked_for.items()))
-        return (tuple(self.numbers), tuple(self.since), tuple(self.placed), asked_for)
-
-    def thaw(self, frozen: tuple[object, ...]) -> None:
-        numbers, since, placed, asked_for = cast(
-            tuple[Numbers, Numbers, Numbers, tuple[tuple[int, tuple[int, int]], ...]], frozen
-        )
-        self.numbers, self.since, self.placed = list(numbers), list(since), list(placed)
-        self.asked_for = dict(asked_for)

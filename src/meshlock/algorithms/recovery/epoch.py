@@ -12,7 +12,6 @@ from typing import Any, cast
 
 from meshlock.algorithms.actor import NIL, Actor, Frozen, OpenActor, choices_of
 from meshlock.algorithms.recovery.catching_up import CatchingUp
-from meshlock.algorithms.recovery.freezing import Declared, by_key, special, unordered
 from meshlock.algorithms.recovery.gate import GATE_VARIABLES, Gate, frozen_effect, thawed_effect
 from meshlock.algorithms.recovery.holding import Grant, HeldToken
 from meshlock.algorithms.recovery.inside import Inside
@@ -47,6 +46,7 @@ from meshlock.algorithms.recovery.records import (
 from meshlock.algorithms.recovery.terms import Notes
 from meshlock.algorithms.recovery.waiting import WaitingClients
 from meshlock.algorithms.subclassing import mypyc_attr
+from meshlock.algorithms.variables import Variables, by_key, special, unordered
 
 MOST_EARLY = 1000
 AT_ONCE = 500
@@ -528,7 +528,7 @@ def thaw_early(part: EpochState, frozen: Any) -> None:
     part.early = [cast(Inner, thawed_effect(part.inside, one)) for one in frozen]
 
 
-EPOCH_VARIABLES = Declared(
+EPOCH_VARIABLES = Variables(
     special("inner", freeze_inner, thaw_inner),
     "serving",
     by_key("stand_ins"),

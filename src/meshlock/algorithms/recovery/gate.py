@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any, cast
 
 from meshlock.algorithms.actor import NIL, Effect, Enter, Frozen, Message
-from meshlock.algorithms.recovery.freezing import Declared, by_key, special
 from meshlock.algorithms.recovery.holding import Grant, HeldToken
 from meshlock.algorithms.recovery.inside import Inside
 from meshlock.algorithms.recovery.keeper import TokenKeeper
@@ -27,6 +26,7 @@ from meshlock.algorithms.recovery.records import (
 )
 from meshlock.algorithms.recovery.waiting import WaitingClients
 from meshlock.algorithms.subclassing import mypyc_attr
+from meshlock.algorithms.variables import Variables, by_key, special
 
 Leaving = list[tuple[int, Fence, int]]
 """Clients that leave at once, with the fence and the permits of their grants (rule 11)."""
@@ -247,7 +247,7 @@ def thawed_effect(inside: Inside, frozen: Any) -> Effect:
     return message
 
 
-GATE_VARIABLES = Declared(
+GATE_VARIABLES = Variables(
     by_key("leaving"),
     special("withheld", freeze_withheld, thaw_withheld),
 )

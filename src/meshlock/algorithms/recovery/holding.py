@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from meshlock.algorithms.actor import NIL, Frozen, Message
-from meshlock.algorithms.recovery.freezing import Declared, special
 from meshlock.algorithms.recovery.records import (
     GRANTS,
     MINTING,
@@ -23,6 +22,7 @@ from meshlock.algorithms.recovery.records import (
     new_state,
 )
 from meshlock.algorithms.subclassing import mypyc_attr
+from meshlock.algorithms.variables import Variables, special
 
 
 class Grant:
@@ -166,7 +166,7 @@ def thaw_heard(part: TokenHolding, frozen: Any) -> None:
     part.heard = dict(frozen)
 
 
-HOLDING_VARIABLES = Declared(
+HOLDING_VARIABLES = Variables(
     special("token", freeze_token, thaw_token),
     "holder",
     "holder_hop",

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from meshlock.algorithms.actor import NIL, Frozen, Message
-from meshlock.algorithms.recovery.freezing import Declared, by_key, special, unordered
 from meshlock.algorithms.recovery.holding import HeldToken
 from meshlock.algorithms.recovery.inside import Inside
 from meshlock.algorithms.recovery.member import PoolMember
@@ -28,6 +27,7 @@ from meshlock.algorithms.recovery.records import (
 )
 from meshlock.algorithms.recovery.terms import Notes
 from meshlock.algorithms.subclassing import mypyc_attr
+from meshlock.algorithms.variables import Variables, by_key, special, unordered
 
 MOST_TAKEN = 64
 """Grants that are told apart from later ones at least, should they arrive in another order."""
@@ -144,7 +144,7 @@ def thaw_lent(part: Loans, frozen: Any) -> None:
     part.arrived = None
 
 
-LOANS_VARIABLES = Declared(
+LOANS_VARIABLES = Variables(
     special("taken", freeze_taken, thaw_taken),
     special("lent", freeze_lent, thaw_lent),
 )
@@ -367,7 +367,7 @@ def thaw_unaccepted(part: TokenKeeper, frozen: Any) -> None:
             holding.unaccepted_message = part.inside.message(receiver, message)
 
 
-KEEPER_VARIABLES = Declared(
+KEEPER_VARIABLES = Variables(
     special("unaccepted", freeze_unaccepted, thaw_unaccepted),
     by_key("returning"),
     by_key("former"),

@@ -28,7 +28,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from meshlock.algorithms.actor import NIL, Effect, Frozen, Message, Save
-from meshlock.algorithms.recovery.freezing import Declared, by_key, deadline, special, unordered
 from meshlock.algorithms.recovery.holding import Grant, HeldToken, TokenHolding
 from meshlock.algorithms.recovery.messages import (
     Confirm,
@@ -61,6 +60,7 @@ from meshlock.algorithms.recovery.records import (
 )
 from meshlock.algorithms.recovery.terms import Terms
 from meshlock.algorithms.subclassing import mypyc_attr
+from meshlock.algorithms.variables import Variables, by_key, deadline, special, unordered
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -510,7 +510,7 @@ def freeze_highest(part: PoolMember, now: int) -> Epoch:
     return part.highest if part.highest > part.promised else NO_EPOCH
 
 
-MEMBER_VARIABLES = Declared(
+MEMBER_VARIABLES = Variables(
     "boot",
     "floor",
     "remembered",

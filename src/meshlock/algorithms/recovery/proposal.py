@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import Any
 
 from meshlock.algorithms.actor import NIL, Frozen
-from meshlock.algorithms.recovery.freezing import Declared, by_key, deadline, special
 from meshlock.algorithms.recovery.inside import tree
 from meshlock.algorithms.recovery.records import (
     NEVER,
@@ -36,6 +35,7 @@ from meshlock.algorithms.recovery.records import (
 )
 from meshlock.algorithms.recovery.terms import Terms
 from meshlock.algorithms.subclassing import mypyc_attr
+from meshlock.algorithms.variables import Variables, by_key, deadline, special
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -187,7 +187,7 @@ def thaw_search(proposal: Proposal, frozen: Any) -> None:
     proposal.top, proposal.late = frozen or (NO_EPOCH, False)
 
 
-PROPOSAL_VARIABLES = Declared(
+PROPOSAL_VARIABLES = Variables(
     "epoch",
     "change",
     by_key("reports"),
