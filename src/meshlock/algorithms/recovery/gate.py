@@ -20,8 +20,8 @@ from meshlock.algorithms.recovery.records import (
     Entry,
     Fence,
     fence_number,
+    new,
     new_entry,
-    new_fence,
     new_part,
 )
 from meshlock.algorithms.recovery.waiting import WaitingClients
@@ -164,7 +164,7 @@ class Gate:
     def new_grant(self, token: HeldToken, node: int, want: int, label: str) -> Entry:
         token.grants += 1
         token.free -= want
-        fence = new_fence(token.epoch, token.grants)
+        fence: Fence = new(Fence, (token.epoch, token.grants))
         slots = token.first_slots(want, self.member.config) if self.terms.slots else ()
         entry = new_entry(node, fence, want, slots, label)
         token.ledger = (*token.ledger, entry)

@@ -19,7 +19,7 @@ from meshlock.algorithms.recovery.records import (
     Part,
     TokenState,
     Unaccepted,
-    new_state,
+    new,
 )
 from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.algorithms.variables import Variables, special
@@ -57,7 +57,9 @@ class HeldToken:
         self.until = until
 
     def state(self) -> TokenState:
-        return new_state(self.epoch, self.hop, self.free, self.ledger, self.grants)
+        fields = (self.epoch, self.hop, self.free, self.ledger, self.grants)
+        state: TokenState = new(TokenState, fields)
+        return state
 
     def strike(self, part: Part) -> tuple[int, int]:
         """Rule 9: what is not out any more is not struck out twice. Whose grant it was, NIL if it

@@ -21,8 +21,9 @@ from meshlock.algorithms.recovery.records import (
     Part,
     Parts,
     Returns,
+    Unaccepted,
+    new,
     new_entry,
-    new_unaccepted,
     same,
 )
 from meshlock.algorithms.recovery.terms import Notes
@@ -179,7 +180,7 @@ class TokenKeeper:
         token.ledger = self.notes.handed(token.ledger)
         receiver = self.inside.node_at(message.receiver)
         boot = self.boot_of(receiver)
-        sent = new_unaccepted(token.state(), receiver, boot)
+        sent: Unaccepted = new(Unaccepted, (token.state(), receiver, boot))
         holding.token = None
         holding.unaccepted = sent
         holding.unaccepted_message = message

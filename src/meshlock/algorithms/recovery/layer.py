@@ -70,7 +70,7 @@ The layer itself routes messages to them by a table, and makes the parts of a ne
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from meshlock.algorithms.actor import WAKE, ChoosingActor, Effect, Frozen, Lost, Message, choices_of
 from meshlock.algorithms.recovery.catching_up import CatchingUp
@@ -78,27 +78,14 @@ from meshlock.algorithms.recovery.epoch import VARIABLES_OF_EPOCH, EpochState
 from meshlock.algorithms.recovery.holding import HOLDING_VARIABLES, HeldToken
 from meshlock.algorithms.recovery.member import MEMBER_VARIABLES, PoolMember
 from meshlock.algorithms.recovery.messages import (
-    Accepted,
-    AskLedger,
+    ROUTES,
     Confirm,
     Conflict,
     Copy,
-    Forgotten,
-    Hello,
-    Higher,
     Inner,
     Ledger,
-    Offer,
     Promise,
-    Propose,
-    Received,
-    Refuse,
     Renew,
-    Return,
-    Returned,
-    Sent,
-    Suggest,
-    Voteless,
 )
 from meshlock.algorithms.recovery.records import (
     MINTING,
@@ -145,7 +132,8 @@ class Layer(ChoosingActor):
         if isinstance(message, Inner):
             self.epoch.receive_inner(message)
         else:
-            ROUTES[type(message)](self, message)
+            part, handler = RECEIVERS[type(message)]
+            getattr(part(self), handler)(message)
 
     # -- clock and links ---------------------------------------------------------------------------
 
@@ -449,25 +437,17 @@ VARIABLES = (
     *VARIABLES_OF_EPOCH,
 )
 
-ROUTES: Final[dict[type, Callable[[Layer, Any], object]]] = {
-    Propose: lambda layer, message: layer.member.receive_propose(message),
-    Promise: lambda layer, message: layer.receive_promise(message),
-    Refuse: lambda layer, message: layer.member.receive_refuse(message),
-    Higher: lambda layer, message: layer.member.receive_higher(message),
-    Ledger: lambda layer, message: layer.receive_ledger(message),
-    Renew: lambda layer, message: layer.receive_renew(message),
-    Confirm: lambda layer, message: layer.receive_confirm(message),
-    Hello: lambda layer, message: layer.epoch.receive_hello(message),
-    AskLedger: lambda layer, message: layer.epoch.receive_ask(message),
-    Copy: lambda layer, message: layer.receive_copy(message),
-    Suggest: lambda layer, message: layer.news.receive_suggest(message),
-    Voteless: lambda layer, message: layer.news.receive_voteless(message),
-    Offer: lambda layer, message: layer.timers.autopilot.receive_offer(message),
-    Sent: lambda layer, message: layer.epoch.keeper.receive_sent(message),
-    Accepted: lambda layer, message: layer.epoch.keeper.receive_accepted(message),
-    Received: lambda layer, message: layer.epoch.receive_received(message),
-    Forgotten: lambda layer, message: layer.epoch.receive_forgotten(message),
-    Return: lambda layer, message: layer.epoch.receive_return(message),
-    Returned: lambda layer, message: layer.epoch.keeper.receive_returned(message),
+PARTS: Final[dict[str, Callable[[Layer], object]]] = {
+    "member": lambda layer: layer.member,
+    "layer": lambda layer: layer,
+    "epoch": lambda layer: layer.epoch,
+    "keeper": lambda layer: layer.epoch.keeper,
+    "news": lambda layer: layer.news,
+    "autopilot": lambda layer: layer.timers.autopilot,
 }
-"""Which part receives what; messages of the node inside go to the epoch."""
+
+RECEIVERS: Final = {
+    kind: (PARTS[part], f"receive_{kind.kind.lower()}")
+    for part, kinds in ROUTES.items()
+    for kind in kinds
+}

@@ -5,7 +5,7 @@ A message of the algorithm inside goes in an envelope, :class:`Inner`.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from meshlock.algorithms.actor import NIL, Effect, Frozen, Message
 from meshlock.algorithms.recovery.records import (
@@ -19,6 +19,7 @@ from meshlock.algorithms.recovery.records import (
     Returns,
     TokenState,
 )
+from meshlock.algorithms.subclassing import mypyc_attr
 
 
 class Inner(Message):
@@ -85,25 +86,45 @@ def content(message: Message) -> Message:
     return message.message if isinstance(message, Inner) else message
 
 
-class Propose(Message):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class OfEpoch(Message):
+    """It speaks of an epoch."""
+
+    wire: ClassVar[tuple[object, ...]] = (Epoch,)
+
+    def __init__(self, receiver: int, epoch: Epoch) -> None:
+        super().__init__(receiver)
+        self.epoch = epoch
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class OfToken(OfEpoch):
+    """It speaks of the token of an epoch, at a hop."""
+
+    wire: ClassVar[tuple[object, ...]] = (Epoch, "hop")
+
+    def __init__(self, receiver: int, epoch: Epoch, hop: int) -> None:
+        super().__init__(receiver, epoch)
+        self.hop = hop
+
+
+class Propose(OfEpoch):
     """Promise this epoch, and report."""
 
     wire: ClassVar = (Epoch, Config)
 
     def __init__(self, receiver: int, epoch: Epoch, config: Config) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
+        super().__init__(receiver, epoch)
         self.config = config
 
 
-class Promise(Message):
+class Promise(OfEpoch):
     """Yes: nothing lower any more; and this is what I have."""
 
     wire: ClassVar = (Epoch, Report)
 
     def __init__(self, receiver: int, epoch: Epoch, report: Report) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
+        super().__init__(receiver, epoch)
         self.report = report
 
 
@@ -117,14 +138,8 @@ class Refuse(Message):
         self.config = config
 
 
-class Higher(Message):
+class Higher(OfEpoch):
     """No: I have promised this epoch already."""
-
-    wire: ClassVar = (Epoch,)
-
-    def __init__(self, receiver: int, epoch: Epoch) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
 
 
 class Ledger(Message):
@@ -139,41 +154,38 @@ class Ledger(Message):
         self.sent = sent
 
 
-class Renew(Message):
+class Renew(OfEpoch):
     """Is this epoch still the highest you know? Sent by that boot, at that time. ``hop``: that
     of the sender's token, or MINTING or GRANTS."""
 
     wire: ClassVar = (Epoch, "count", "hop", "clock")
 
     def __init__(self, receiver: int, epoch: Epoch, boot: int, hop: int, sent: int) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
+        super().__init__(receiver, epoch)
         self.boot = boot
         self.hop = hop
         self.sent = sent
 
 
-class Confirm(Message):
+class Confirm(OfEpoch):
     """Yes: to what that boot sent at that time; ``mine`` is the boot that says so."""
 
     wire: ClassVar = (Epoch, "count", "clock", "count")
 
     def __init__(self, receiver: int, epoch: Epoch, boot: int, sent: int, mine: int) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
+        super().__init__(receiver, epoch)
         self.boot = boot
         self.sent = sent
         self.mine = mine
 
 
-class Hello(Message):
+class Hello(OfEpoch):
     """Over a link: which epoch this boot has adopted, and whether it takes part in it."""
 
     wire: ClassVar = (Epoch, "count", "flag")
 
     def __init__(self, receiver: int, epoch: Epoch, boot: int, inside: bool) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
+        super().__init__(receiver, epoch)
         self.boot = boot
         self.inside = inside
 
@@ -219,15 +231,14 @@ class Copy(Message):
         self.boot = boot
 
 
-class Suggest(Message):
+class Suggest(OfEpoch):
     """I may not propose an epoch, but there is reason to: nothing is known of the token since that
     hop, or wherever it is, permits are ``lost``, or I am left out."""
 
     wire: ClassVar = (Epoch, "hop", "flag")
 
     def __init__(self, receiver: int, epoch: Epoch, hop: int, lost: bool) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
+        super().__init__(receiver, epoch)
         self.hop = hop
         self.lost = lost
 
@@ -236,39 +247,19 @@ class Voteless(Message):
     """I have lost my state: whatever you think, I have no vote."""
 
 
-class Offer(Message):
+class Offer(OfEpoch):
     """I have been here for a while, in that epoch, and would be a member."""
 
-    wire: ClassVar = (Epoch,)
 
-    def __init__(self, receiver: int, epoch: Epoch) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
-
-
-class Sent(Message):
+class Sent(OfToken):
     """A token of that epoch and hop was sent to you: has it arrived?"""
 
-    wire: ClassVar = (Epoch, "hop")
 
-    def __init__(self, receiver: int, epoch: Epoch, hop: int) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
-        self.hop = hop
-
-
-class Accepted(Message):
+class Accepted(OfToken):
     """The token of that epoch and hop is here."""
 
-    wire: ClassVar = (Epoch, "hop")
 
-    def __init__(self, receiver: int, epoch: Epoch, hop: int) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
-        self.hop = hop
-
-
-class Received(Message):
+class Received(OfEpoch):
     """Grants that you made to clients of mine are here, and this is what is to be said of them."""
 
     wire: ClassVar = (Epoch, "notes")
@@ -276,22 +267,15 @@ class Received(Message):
     def __init__(
         self, receiver: int, epoch: Epoch, received: tuple[tuple[Fence, str], ...]
     ) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
+        super().__init__(receiver, epoch)
         self.received = received
 
 
-class Forgotten(Message):
+class Forgotten(OfEpoch):
     """You could not be reached from here, so what you asked for was struck out: ask again."""
 
-    wire: ClassVar = (Epoch,)
 
-    def __init__(self, receiver: int, epoch: Epoch) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
-
-
-class Return(Message):
+class Return(OfEpoch):
     """Of the grant with this fence these permits are ``left``, none if it is over; ``node``
     wants to know when the others are struck out. ``hop`` as of ASK."""
 
@@ -300,22 +284,20 @@ class Return(Message):
     def __init__(
         self, receiver: int, epoch: Epoch, fence: Fence, left: int, node: int, hop: int
     ) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
+        super().__init__(receiver, epoch)
         self.fence = fence
         self.left = left
         self.node = node
         self.hop = hop
 
 
-class Returned(Message):
+class Returned(OfEpoch):
     """They are struck out of the ledger, but for this number of permits of each."""
 
     wire: ClassVar = (Epoch, "returns")
 
     def __init__(self, receiver: int, epoch: Epoch, fences: Returns) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
+        super().__init__(receiver, epoch)
         self.fences = fences
 
 
@@ -341,24 +323,15 @@ def carrier(message: Message, changing_links: bool) -> int:
     return LINK if changing_links and isinstance(message, Hello) else BEST_EFFORT
 
 
-KINDS: list[type[Message]] = [
-    Propose,
-    Promise,
-    Refuse,
-    Higher,
-    Ledger,
-    Renew,
-    Confirm,
-    Hello,
-    AskLedger,
-    Copy,
-    Suggest,
-    Voteless,
-    Offer,
-    Sent,
-    Accepted,
-    Received,
-    Forgotten,
-    Return,
-    Returned,
-]
+ROUTES: Final[dict[str, tuple[type[Message], ...]]] = {
+    "member": (Propose, Refuse, Higher),
+    "layer": (Promise, Ledger, Renew, Confirm, Copy),
+    "epoch": (Hello, AskLedger, Received, Forgotten, Return),
+    "keeper": (Sent, Accepted, Returned),
+    "news": (Suggest, Voteless),
+    "autopilot": (Offer,),
+}
+"""Which part receives what, by its method ``receive_`` and the kind. Messages of the node inside go
+to the epoch."""
+
+KINDS: Final = [kind for kinds in ROUTES.values() for kind in kinds]

@@ -32,11 +32,6 @@ class Fence(NamedTuple):
     number: int
 
 
-def new_fence(epoch: Epoch, number: int) -> Fence:
-    fence: Fence = new(Fence, (epoch, number))
-    return fence
-
-
 class Config(NamedTuple):
     """What an epoch goes by. ``slots``: which permits there are, if not the first ones.
     ``names``: what they are called, by slot, also those that there were before: a name keeps its
@@ -182,24 +177,12 @@ class TokenState(NamedTuple):
     grants: int
 
 
-def new_state(
-    epoch: Epoch, hop: int, free: int, ledger: tuple[Entry, ...], grants: int
-) -> TokenState:
-    state: TokenState = new(TokenState, (epoch, hop, free, ledger, grants))
-    return state
-
-
 class Unaccepted(NamedTuple):
     """A token that was sent, to whom, and to which life of it; nobody has acknowledged it yet."""
 
     state: TokenState
     receiver: int
     boot: int
-
-
-def new_unaccepted(state: TokenState, receiver: int, boot: int) -> Unaccepted:
-    unaccepted: Unaccepted = new(Unaccepted, (state, receiver, boot))
-    return unaccepted
 
 
 class Report(NamedTuple):
