@@ -13,14 +13,14 @@ from time import process_time
 import simpy
 
 from meshlock.algorithms.actor import Enter, Message
-from meshlock.algorithms.registry import find, settle
+from meshlock.algorithms.registry import find, with_defaults
 from meshlock.topology.graphs import BinaryTree
 
 
 def run(nodes: int, entries: int, style: str, seed: int) -> dict[str, float]:
     raymond = find("raymond")
     out: list = []
-    places = raymond.make(BinaryTree(nodes), 1, settle(raymond, {}), out)
+    places = raymond.make(BinaryTree(nodes), 1, with_defaults(raymond, {}), out)
     env = simpy.Environment()
     delay = Random(f"{seed}:delay").random
     think = Random(f"{seed}:think").random

@@ -34,7 +34,7 @@ STATIC = (100, 1_000, 10_000)
 
 
 def simulated(algorithm: str, nodes: int, requests: int, load: str) -> dict[str, float]:
-    from meshlock.algorithms.registry import find, settle
+    from meshlock.algorithms.registry import find, with_defaults
     from meshlock.simulate.durations import Duration
     from meshlock.simulate.engine import Simulation
     from meshlock.simulate.run_setup import RunSetup
@@ -47,7 +47,7 @@ def simulated(algorithm: str, nodes: int, requests: int, load: str) -> dict[str,
     run = Simulation(
         RunSetup(
             entry,
-            settle(entry, {}),
+            with_defaults(entry, {}),
             BinaryTree(nodes),
             1,
             Workload(requests, 1, False, think, (1, 1), (0, 0), None, 1),
@@ -141,7 +141,7 @@ def one(what: list[str]) -> dict[str, float]:
 
 def million(nodes: int) -> dict[str, float]:
     """Naimi-Trehel from a tree, one request at a time, so that only the size differs."""
-    from meshlock.algorithms.registry import find, settle
+    from meshlock.algorithms.registry import find, with_defaults
     from meshlock.simulate.durations import Duration
     from meshlock.simulate.engine import Simulation
     from meshlock.simulate.run_setup import RunSetup
@@ -152,7 +152,7 @@ def million(nodes: int) -> dict[str, float]:
     network = Complete(nodes)
     second = Duration("constant", 1.0, 1.0, Random(1))
     work = Workload(300_000, 1, True, None, (1, 1), (0, 0), None, 1)
-    options = settle(entry, {"start": "binary"})
+    options = with_defaults(entry, {"start": "binary"})
     run = Simulation(RunSetup(entry, options, network, 1, work, second, second, fifo=False))
     return timed(run)
 

@@ -8,7 +8,7 @@ from random import Random
 from typing import TypeVar
 
 from meshlock.algorithms.actor import Algorithm
-from meshlock.algorithms.registry import find, settle
+from meshlock.algorithms.registry import find, with_defaults
 from meshlock.errors import Refused
 
 FAILURES = ("drain", "return", "custody")
@@ -126,7 +126,7 @@ def draw_setup(
     kind = among([kind for kind in failures if parts or kind != "custody"])
     made = Setup(
         algorithm,
-        settle(algorithm, draw_options(draw, algorithm, moves)),
+        with_defaults(algorithm, draw_options(draw, algorithm, moves)),
         size,
         permits,
         draw_links(draw, size, algorithm.assumes.complete_graph),

@@ -14,7 +14,7 @@ from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Conflict, Hello, Inner, content
 from meshlock.algorithms.recovery.records import Durable, Epoch, Fence, Life, fence_number
 from meshlock.algorithms.recovery.terms import Terms
-from meshlock.algorithms.registry import find, settle
+from meshlock.algorithms.registry import find, with_defaults
 
 LEASE, WAIT, POLL, NOTICE = 3000, 3060, 100, 500
 """NOTICE: so long after a node was killed are its links known to be down."""
@@ -62,7 +62,7 @@ class Machines:
             LEASE,
             WAIT,
             algorithm,
-            settle(algorithm, {}),
+            with_defaults(algorithm, {}),
             near,
         )
         self.make = make

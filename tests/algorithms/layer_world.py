@@ -29,7 +29,7 @@ from meshlock.algorithms.recovery.records import (
 )
 from meshlock.algorithms.recovery.terms import Rules, Terms
 from meshlock.algorithms.recovery.timers import NO_DOUBTS
-from meshlock.algorithms.registry import find, settle
+from meshlock.algorithms.registry import find, with_defaults
 from meshlock.algorithms.steps import in_grants as counted
 
 LEASE, WAIT = 300, 306
@@ -164,7 +164,9 @@ class World:
             LEASE,
             WAIT,
             entry,
-            counted(settle(entry, options or {})) if in_grants else settle(entry, options or {}),
+            counted(with_defaults(entry, options or {}))
+            if in_grants
+            else with_defaults(entry, options or {}),
             self.near,
             slots=True,
             rules=rules,

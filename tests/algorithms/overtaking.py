@@ -7,7 +7,7 @@ which link delivers its next message; links are FIFO and lose nothing.
 
 from meshlock.algorithms.actor import Message
 from meshlock.algorithms.ranked import FRESH
-from meshlock.algorithms.registry import find, settle
+from meshlock.algorithms.registry import find, with_defaults
 from meshlock.topology.specification import network
 
 LOW = 0  # the low one's number; the others count from 1
@@ -27,7 +27,7 @@ class Pool:
         entry = find("jiang")
         options = {"patience": str(patience), "moves": moves}
         graph = network(topology, size, 1)
-        self.nodes = entry.make(graph, permits, settle(entry, options), self.out)
+        self.nodes = entry.make(graph, permits, with_defaults(entry, options), self.out)
         pairs = [(one, other) for other in range(size) for one in range(other)]
         self.linked = {pair: graph.linked(*pair) for pair in pairs}
         seats = [node for node in range(size) for _ in range(clients)]
@@ -75,7 +75,7 @@ class Pool:
             self.stamp = -low.rank
         self.carry_out()
 
-    def settle(self):
+    def with_defaults(self):
         """Deliver until nothing is on its way, except over the links that are held."""
         while links := [
             link for link, messages in self.links.items() if messages and link not in self.held

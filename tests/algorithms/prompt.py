@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from meshlock.algorithms.actor import Actor, Effect, Enter, Message, Network
-from meshlock.algorithms.registry import find, settle
+from meshlock.algorithms.registry import find, with_defaults
 from meshlock.topology.specification import network
 
 Make = Callable[[Network, int, dict[str, str], list[Effect]], list[Actor]]
@@ -25,7 +25,7 @@ class Scene:
         entry = find(algorithm)
         self.out: list[Effect] = []
         near = network(topology, size, 1)
-        self.nodes = (make or entry.make)(near, permits, settle(entry, options), self.out)
+        self.nodes = (make or entry.make)(near, permits, with_defaults(entry, options), self.out)
         self.homes: dict[int, int] = {}  # client: its node
         self.inside: list[int] = []
 

@@ -20,7 +20,7 @@ from meshlock.algorithms.actor import (
     Message,
 )
 from meshlock.algorithms.mutants.catalogue import REPAIRS
-from meshlock.algorithms.registry import ALGORITHMS, find, settle
+from meshlock.algorithms.registry import ALGORITHMS, find, with_defaults
 from meshlock.topology.graphs import Complete
 
 NODES = 5
@@ -50,7 +50,7 @@ class World:
 
     def __init__(self, algorithm: Algorithm, seed: int, given: dict[str, str]) -> None:
         self.algorithm = algorithm
-        self.options = settle(algorithm, given)
+        self.options = with_defaults(algorithm, given)
         self.random = Random(f"{algorithm.name}:{seed}")
         self.out: list[Effect] = []
         self.nodes = algorithm.make(Complete(NODES), 1, self.options, self.out)

@@ -30,11 +30,11 @@ def grants_before_the_low_one(ageing, patience, grants):
     Node 0 holds the token; a client of priority 5 always waits at both ends of a line, so
     without ageing the low one at node 1 never has the highest rank.
     """
-    from meshlock.algorithms.registry import find, settle
+    from meshlock.algorithms.registry import find, with_defaults
     from meshlock.topology.specification import network
 
     entry = find("jiang")
-    options = settle(entry, {"ageing": ageing, "patience": str(patience)})
+    options = with_defaults(entry, {"ageing": ageing, "patience": str(patience)})
     out = []
     nodes = entry.make(network("line", 3, 1), 1, options, out)
     flying, inside, number, count = [], [], 0, 0
@@ -118,10 +118,10 @@ def test_two_that_wait_for_permits_do_not_overtake_each_other_for_ever(ageing):
 
 def alone(ageing, patience=10):
     """A holder without neighbours."""
-    from meshlock.algorithms.registry import find, settle
+    from meshlock.algorithms.registry import find, with_defaults
 
     entry = find("jiang")
-    options = settle(entry, {"ageing": ageing, "patience": str(patience)})
+    options = with_defaults(entry, {"ageing": ageing, "patience": str(patience)})
     return entry.newcomers.join(0, True, 1, options, [])
 
 
@@ -226,13 +226,13 @@ def test_deadlines_are_met_more_often_than_by_chance():
 # "Partitions of the network do not occur."
 def test_a_part_without_the_token_falls_silent_and_is_served_when_it_rejoins():
     """Two triangles joined by one link; the link fails, the far triangle asks, it comes back."""
-    from meshlock.algorithms.registry import find, settle
+    from meshlock.algorithms.registry import find, with_defaults
     from meshlock.topology.graphs import Graph
 
     entry = find("jiang")
     out = []
     triangles = [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5), (2, 3)]
-    nodes = entry.make(Graph(6, triangles), 1, settle(entry, {}), out)
+    nodes = entry.make(Graph(6, triangles), 1, with_defaults(entry, {}), out)
     flying, entered, sent = [], [], 0
 
     def carry_out():
@@ -284,12 +284,12 @@ def test_a_part_without_the_token_falls_silent_and_is_served_when_it_rejoins():
 # holding node i selects its lowest-height neighbor to be next and sends a release message
 # RELEASE(r) to next."
 def test_a_release_waits_while_its_node_is_alone():
-    from meshlock.algorithms.registry import find, settle
+    from meshlock.algorithms.registry import find, with_defaults
     from meshlock.topology.graphs import Graph
 
     entry = find("jiang")
     out = []
-    nodes = entry.make(Graph(2, [(0, 1)]), 3, settle(entry, {}), out)
+    nodes = entry.make(Graph(2, [(0, 1)]), 3, with_defaults(entry, {}), out)
 
     def settle_down():
         while out:

@@ -11,7 +11,7 @@ from laboratory import run
 from meshlock.algorithms.actor import NIL, Effect, Enter, Message
 from meshlock.algorithms.general_scheme import SchemeNode, distance
 from meshlock.algorithms.queues import Fifo
-from meshlock.algorithms.registry import find, settle
+from meshlock.algorithms.registry import find, with_defaults
 from meshlock.topology.graphs import Complete
 
 
@@ -21,7 +21,7 @@ class Cube:
     def __init__(self, size: int) -> None:
         self.out: list[Effect] = []
         cube = find("open-cube")
-        made = cube.make(Complete(size), 1, settle(cube, {}), self.out)
+        made = cube.make(Complete(size), 1, with_defaults(cube, {}), self.out)
         self.nodes = [cast(SchemeNode, node) for node in made]
 
     def fathers(self) -> tuple[int, ...]:

@@ -41,7 +41,7 @@ def test_fresh_entries_keep_their_place_among_equals(
     ranks = {entry: token.rank(entry) if entry in fresh else entry.rank for entry in everyone}
     expected = sorted(everyone, key=lambda entry: -ranks[entry])
 
-    queue.settle(token)
+    queue.rank_fresh(token)
     assert queue.entries == expected and queue.fresh == []
     assert {entry: entry.rank for entry in expected} == ranks
     for entry in fresh:
@@ -100,7 +100,7 @@ def test_a_few_among_many_are_settled_like_many() -> None:
         queue.push(Entry(-1, number, 1, number % 10, number % 10))
     queue.push(Entry(-1, 100, 1, 9, 9, FRESH, 9))
     queue.push(Entry(-1, 101, 1, 5, 5, FRESH, 5))
-    queue.settle(Met(3))
+    queue.rank_fresh(Met(3))
     clients = [entry.client for entry in queue.entries]
     assert clients.index(100) == 40 and clients[39] == 96  # behind all of rank 6
     assert clients.index(101) == 81 and clients[80] == 92  # behind all of rank 2
@@ -144,7 +144,7 @@ def test_a_crowd_is_in_the_order_in_which_few_would_be(seed: int) -> None:
             del plain.rows[gone]
             plain.fresh.discard(gone)
         known += random.randint(0, 120)
-        queue.settle(Met(known - 49))
+        queue.rank_fresh(Met(known - 49))
         plain.settle(known - 49)
         assert queue.fresh == []
         for _ in range(random.choice([20, 200])):
@@ -168,6 +168,6 @@ def test_no_more_than_some_of_a_crowd_are_settled_at_once() -> None:
     queue = Ranked()
     for number in range(4 * MOST_FRESH):
         queue.push(Entry(-1, number, 1, number % 10, number % 10, FRESH, number % 10))
-    queue.settle(Met(3))
+    queue.rank_fresh(Met(3))
     settled = [entry for entry in queue.own.values() if entry.age == SETTLED]
     assert TOP <= len(settled) <= MOST_FRESH

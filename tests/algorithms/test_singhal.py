@@ -6,7 +6,7 @@ import pytest
 from laboratory import figures, prepare, run
 
 from meshlock.algorithms.actor import Effect, Enter, Message
-from meshlock.algorithms.registry import find, refuse_impossible, settle
+from meshlock.algorithms.registry import find, refuse_impossible, with_defaults
 from meshlock.errors import Refused
 from meshlock.topology.graphs import Complete
 
@@ -83,7 +83,7 @@ def test_three_sites_from_the_staircase_to_the_idle_token() -> None:
     """Site 0 has the token; 2 asks downwards, 1 asks back, and a late REQUEST is dropped."""
     out: list[Effect] = []
     singhal = find("singhal")
-    zero, one, two = singhal.make(Complete(3), 1, settle(singhal, {}), out)
+    zero, one, two = singhal.make(Complete(3), 1, with_defaults(singhal, {}), out)
 
     two.request(7, 1, 0)
     to_zero, to_one = list(out)
@@ -137,7 +137,7 @@ def test_a_request_that_the_token_has_overtaken_is_not_forgotten() -> None:
     """S5. 2's first REQUEST to 1 is late; without the repair 1 keeps the token and 2 waits."""
     out: list[Effect] = []
     singhal = find("singhal")
-    zero, one, two = singhal.make(Complete(3), 1, settle(singhal, {}), out)
+    zero, one, two = singhal.make(Complete(3), 1, with_defaults(singhal, {}), out)
 
     def sent() -> list[Message]:
         messages = [effect for effect in out if isinstance(effect, Message)]
@@ -185,7 +185,7 @@ def test_a_request_that_the_token_has_overtaken_is_not_forgotten() -> None:
 def test_the_holder_of_the_idle_token_enters_at_once() -> None:
     out: list[Effect] = []
     singhal = find("singhal")
-    zero = singhal.make(Complete(3), 1, settle(singhal, {}), out)[0]
+    zero = singhal.make(Complete(3), 1, with_defaults(singhal, {}), out)[0]
     zero.request(1, 1, 0)
     assert story(out) == ["client 1 enters"]
     zero.release(1)

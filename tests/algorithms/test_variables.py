@@ -7,7 +7,7 @@ import pytest
 from meshlock.algorithms.actor import Message
 from meshlock.algorithms.jiang_messages import Call
 from meshlock.algorithms.mutants.catalogue import REPAIRS
-from meshlock.algorithms.registry import ALGORITHMS, find, settle
+from meshlock.algorithms.registry import ALGORITHMS, find, with_defaults
 from meshlock.topology.graphs import Complete
 
 JIANG = (
@@ -31,7 +31,7 @@ VARIABLES = {
 def test_variables_stand_in_the_order_of_the_constructor(name: str) -> None:
     """As they do in traces, in both flavours."""
     algorithm = find(name)
-    for node in algorithm.make(Complete(3), 1, settle(algorithm, {}), []):
+    for node in algorithm.make(Complete(3), 1, with_defaults(algorithm, {}), []):
         assert " ".join(node.variables) == VARIABLES[name]
         assert len(node.freeze()) == len(node.variables)
 
@@ -39,7 +39,7 @@ def test_variables_stand_in_the_order_of_the_constructor(name: str) -> None:
 @pytest.mark.parametrize("name", [*ALGORITHMS, *[mutant.name for mutant in REPAIRS.values()]])
 def test_whatever_is_said_of_variables_and_fields_is_said_of_some_that_exist(name: str) -> None:
     algorithm = find(name)
-    node = algorithm.make(Complete(3), 1, settle(algorithm, {}), [])[0]
+    node = algorithm.make(Complete(3), 1, with_defaults(algorithm, {}), [])[0]
     said = node.reductions
     for part in [said.names or (), said.heights, said.counts, said.ranks]:
         assert set(part) <= set(node.variables)
@@ -53,7 +53,7 @@ def test_whatever_is_said_of_variables_and_fields_is_said_of_some_that_exist(nam
 
 def test_a_thawed_node_shares_nothing_with_what_it_was_thawed_from() -> None:
     algorithm = find("jiang")
-    one, other, _ = algorithm.make(Complete(3), 1, settle(algorithm, {}), [])
+    one, other, _ = algorithm.make(Complete(3), 1, with_defaults(algorithm, {}), [])
     one.request(7, 1, 3)
     before = one.freeze()
     other.thaw(before)

@@ -9,7 +9,7 @@ import pytest
 from checks import ask, counts, explore, with_algorithm
 
 from meshlock.algorithms.mutants.catalogue import MUTANTS
-from meshlock.algorithms.registry import find, settle
+from meshlock.algorithms.registry import find, with_defaults
 from meshlock.check.arguments import judged
 from meshlock.check.changing_links import Changing, Custody, system
 from meshlock.check.explorer import Violation
@@ -252,7 +252,7 @@ def test_whoever_goes_round_in_another_part_starves_nobody() -> None:
     """Raymond does not hear of links: node 0 asks for ever, node 2 is cut off and waits."""
     raymond = find("raymond")
     what = with_algorithm(asked("drain", "down 0-1", requests=["0", "2"], repeat=True), raymond)
-    what.options = settle(raymond, {})
+    what.options = with_defaults(raymond, {})
     checking = explore(what, "liveness")
     assert checking.explorer.backward > 0
     assert set(checking.explorer.violations) == {"neighbours"}

@@ -10,7 +10,7 @@ from meshlock.algorithms.general_scheme import AlwaysProxy, Request, SchemeNode,
 from meshlock.algorithms.jiang import JiangNode, SharedRules
 from meshlock.algorithms.jiang_messages import Token as JiangToken
 from meshlock.algorithms.queues import Fifo, Lift
-from meshlock.algorithms.registry import ALGORITHMS, find, settle
+from meshlock.algorithms.registry import ALGORITHMS, find, with_defaults
 from meshlock.check.arguments import PROPERTIES, judged, refuse_unjudged
 from meshlock.check.structure import NAMES
 from meshlock.check.verdict import Checking
@@ -31,7 +31,7 @@ def slopes(*heights: tuple[int, int, int], holder: int = 0, giver: int = NIL) ->
     With a giver, the holder does not have the token yet.
     """
     downhill = Downhill({"downhill"})
-    rules = SharedRules(1, settle(find("jiang"), {}))
+    rules = SharedRules(1, with_defaults(find("jiang"), {}))
     seen: list[int] = []
     for me, height in enumerate(heights):
         out: list[Effect] = []
@@ -71,7 +71,7 @@ def test_two_nodes_are_never_equally_high() -> None:
 def test_a_part_without_the_token_is_not_asked() -> None:
     """Node 2 is cut off and has no lower neighbour: it cannot have one."""
     downhill = Downhill({"downhill"})
-    rules = SharedRules(1, settle(find("jiang"), {}))
+    rules = SharedRules(1, with_defaults(find("jiang"), {}))
     nodes = [JiangNode(me, [], rules, (0, me, me), me == 0) for me in range(3)]
     seen = tuple([downhill.see(node, []) for node in nodes])
     assert downhill.wrong(seen, [[1], [0], []]) == []

@@ -14,7 +14,7 @@ knows, if nothing is hidden from it. Then the nodes must grant what the oracle g
 from collections import deque
 
 from meshlock.algorithms.actor import Enter, Message
-from meshlock.algorithms.registry import find, settle
+from meshlock.algorithms.registry import find, with_defaults
 from meshlock.topology.specification import network
 
 
@@ -86,7 +86,7 @@ class Quiet:
 
     def __init__(self, algorithm, topology, size, permits, **options):
         entry = find(algorithm)
-        settled = settle(entry, options)
+        settled = with_defaults(entry, options)
         self.out = []
         self.nodes = entry.make(network(topology, size, 1), permits, settled, self.out)
         aged = settled.get("ageing", "none") != "none"

@@ -178,7 +178,7 @@ def test_it_keeps_no_more_than_waits(ties):
 )
 def test_first_come_first_served_is_promised_by_some(name, options, ties):
     entry = registry.find(name)
-    settled = registry.settle(entry, options)
+    settled = registry.with_defaults(entry, options)
     assert promises(entry, settled).ties == ties
     assert promises(entry, settled, leased=True).ties == ""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from meshlock.algorithms.registry import ALGORITHMS, find, settle
+from meshlock.algorithms.registry import ALGORITHMS, find, with_defaults
 from meshlock.check.arguments import judged, setup
 from meshlock.check.retold import write_trace
 from meshlock.check.setup import SetUp
@@ -75,7 +75,7 @@ def judge(path: Path) -> Audit:
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_order_is_promised_by_who_keeps_priorities(name: str) -> None:
     entry = find(name)
-    promised = promises(entry, settle(entry, {}))
+    promised = promises(entry, with_defaults(entry, {}))
     assert promised.ordered == entry.serves.priorities
     assert promised.balanced == entry.serves.token
     assert promised.ageing == (0.01 if "ageing" in entry.options else 0.0)
@@ -83,9 +83,9 @@ def test_order_is_promised_by_who_keeps_priorities(name: str) -> None:
 
 def test_backfill_gives_order_up_and_patience_says_how_much_waiting_counts() -> None:
     jiang = find("jiang")
-    assert not promises(jiang, settle(jiang, BACKFILL)).ordered
-    assert promises(jiang, settle(jiang, {"patience": "4"})).ageing == 0.25
-    assert promises(jiang, settle(jiang, {"ageing": "none"})).ageing == 0.0
+    assert not promises(jiang, with_defaults(jiang, BACKFILL)).ordered
+    assert promises(jiang, with_defaults(jiang, {"patience": "4"})).ageing == 0.25
+    assert promises(jiang, with_defaults(jiang, {"ageing": "none"})).ageing == 0.0
 
 
 def test_the_checker_does_not_judge_order_with_backfill() -> None:

@@ -30,9 +30,9 @@ class ClientQueue:
 
     def add(self, client: int, priority: int) -> None:
         self.arrivals += 1
-        self.put(client, priority, self.arrivals)
+        self.insert(client, priority, self.arrivals)
 
-    def put(self, client: int, priority: int, arrival: int) -> None:
+    def insert(self, client: int, priority: int, arrival: int) -> None:
         place = (arrival * self.unit - PATIENCE * priority, arrival, client)
         self.places[client] = place
         heappush(self.heap, place)
@@ -43,7 +43,7 @@ class ClientQueue:
         place = self.places.get(client)
         if place is None:
             return False
-        self.put(client, priority, place[1])
+        self.insert(client, priority, place[1])
         self.tidy()
         return True
 

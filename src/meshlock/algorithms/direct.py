@@ -438,7 +438,7 @@ class DirectNode(OpenActor):
         always have the lines."""
         if self.weight > 0:
             placed = [self.own.own[client] for client in self.lines.placed if client != NIL]
-            self.own.settle_but(Met(self.grants), placed)
+            self.own.rank_fresh_but(Met(self.grants), placed)
 
     def receive_token(self, token: Token) -> None:
         self.holder = True
@@ -446,7 +446,7 @@ class DirectNode(OpenActor):
         self.pointer = self.me
         self.free += token.free
         self.queue = list(token.queue)
-        self.settle_own(token.grants)
+        self.rank_own(token.grants)
         ahead = self.ahead
         self.ahead = []
         for one in ahead:
@@ -457,7 +457,7 @@ class DirectNode(OpenActor):
             self.lines.remember(line)
         self.decide()
 
-    def settle_own(self, grants: int) -> None:
+    def rank_own(self, grants: int) -> None:
         """The queue has the ranks of our lines. The age of our other clients begins now."""
         self.grants = grants
         if len(self.own.fresh) == 0:
@@ -469,7 +469,7 @@ class DirectNode(OpenActor):
                 if entry is not None and self.lines.is_current(line, number):
                     gain = (entry.priority - priority) * max(1, self.weight)
                     self.own.stamp(entry, rank + gain)
-        self.own.settle(Met(grants))
+        self.own.rank_fresh(Met(grants))
 
     def enter_own(self, line: int) -> None:
         """What stands in the queue may be of a former life of ours, or of a client that has the

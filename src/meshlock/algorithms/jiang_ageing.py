@@ -110,14 +110,14 @@ class StampedAgeing(Ageing):
 
     def stamp(self, queue: Ranked, token: Token) -> None:
         if len(queue.fresh) > 0:
-            queue.settle(Met(token.grants - self.step + 1, token.priority, token.given))
+            queue.rank_fresh(Met(token.grants - self.step + 1, token.priority, token.given))
 
     def stamp_without_token(self, queue: Ranked, grants: int) -> None:
         """If grants are known that were made since our request came, its age begins with them. All
         that is fresh here begins with it, or what came later would count as older."""
         entry = queue.told
         if entry is not None and entry.age == FRESH and entry.base - grants < entry.rank:
-            queue.settle(Met(grants - self.step + 1))
+            queue.rank_fresh(Met(grants - self.step + 1))
 
     def waited(self, entry: Entry, grants: int) -> int:
         rank = entry.rank

@@ -42,7 +42,7 @@ class Entry:
         self.arrival = 0
         self.crowd: Crowd | None = None
 
-    def settle(self, rank: int) -> None:
+    def rank_as(self, rank: int) -> None:
         """A holder of the token has ranked it."""
         self.rank = self.order = rank
         self.base = 0
@@ -247,19 +247,19 @@ class Ranked(Part):
     def stamp(self, entry: Entry, rank: int) -> None:
         """The holder has ranked this entry."""
         self.take_out(entry)
-        entry.settle(rank)
+        entry.rank_as(rank)
         self.insert(entry)
 
-    def settle_but(self, token: Met, kept: list[Entry]) -> None:
+    def rank_fresh_but(self, token: Met, kept: list[Entry]) -> None:
         """Settle all entries but these, which stay as fresh as they are."""
         kept = [entry for entry in kept if entry.age == FRESH and entry.crowd is None]
         for entry in kept:
             self.take_out(entry)
-        self.settle(token)
+        self.rank_fresh(token)
         for entry in kept:
             self.insert(entry)
 
-    def settle(self, token: Met) -> None:
+    def rank_fresh(self, token: Met) -> None:
         """The token is here: fresh entries get their ranks."""
         fresh = self.fresh
         if len(fresh) == 0:
@@ -270,7 +270,7 @@ class Ranked(Part):
             self.crowds.append(Crowd(own, token))
             fresh = [entry for entry in fresh if entry.neighbour != NIL]
         for entry in fresh:
-            entry.settle(token.rank(entry))
+            entry.rank_as(token.rank(entry))
         if len(fresh) * 8 < len(self.entries):
             for entry in fresh:
                 self.insert(entry)
@@ -286,7 +286,7 @@ class Ranked(Part):
         """The entry gets the rank that it has by now."""
         del crowd.entries[place_among(crowd.entries, entry)]
         entry.crowd = None
-        entry.settle(crowd.token.rank(entry))
+        entry.rank_as(crowd.token.rank(entry))
         if len(crowd.entries) == 0:
             self.crowds.remove(crowd)
 

@@ -92,7 +92,7 @@ def joined(
     return [join(me, me == founder, permits, options, out) for me in range(size)]
 
 
-def settle(algorithm: Algorithm, given: dict[str, str]) -> dict[str, str]:
+def with_defaults(algorithm: Algorithm, given: dict[str, str]) -> dict[str, str]:
     """The algorithm's options with defaults filled in; refuses what it does not know."""
     options = {name: values[0] for name, values in algorithm.options.items()}
     for name, value in given.items():

@@ -9,7 +9,7 @@ from typing import Any
 from meshlock.algorithms.actor import Algorithm
 from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.recovery.records import Change as PoolChange
-from meshlock.algorithms.registry import find, refuse_impossible, settle
+from meshlock.algorithms.registry import find, refuse_impossible, with_defaults
 from meshlock.algorithms.steps import in_grants, units
 from meshlock.check.faults import Faults
 from meshlock.check.judging import NAMES as RECOVERY
@@ -114,7 +114,7 @@ def setup(*, algorithm: str, graph: Topology | None = None, **words: Any) -> Set
     recover, of :class:`FaultSettings`. Refuses, in a sentence, what makes no sense."""
     given, faults = records(words)
     entry = find(algorithm)
-    settled = settle(entry, given.options)
+    settled = with_defaults(entry, given.options)
     if deadlines(given):
         settled = in_grants(settled)
     if graph is None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from meshlock.algorithms.actor import NIL, Actor, Algorithm, ChoosingActor, Message
 from meshlock.algorithms.recovery.messages import Inner, content
-from meshlock.algorithms.registry import refuse_impossible, settle
+from meshlock.algorithms.registry import refuse_impossible, with_defaults
 from meshlock.algorithms.steps import in_grants, urgency, without_unit
 from meshlock.errors import Refused
 from meshlock.properties.sentences import no_link
@@ -103,7 +103,7 @@ class DrivenRun(Steps):
         known = {
             name: value for name, value in scenario.options.items() if name in algorithm.options
         }
-        settled = settle(algorithm, {**known, **(options or {})})
+        settled = with_defaults(algorithm, {**known, **(options or {})})
         if scenario.deadlines:
             settled = in_grants(settled)
         refuse_set_up(scenario, algorithm, network)

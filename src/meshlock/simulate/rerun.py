@@ -14,7 +14,7 @@ import msgspec
 
 from meshlock.algorithms.actor import NIL, Actor, Enter, Message
 from meshlock.algorithms.recovery.messages import Inner, content
-from meshlock.algorithms.registry import find, settle
+from meshlock.algorithms.registry import find, with_defaults
 from meshlock.algorithms.steps import UNIT, in_grants
 from meshlock.topology.graphs import Complete, Graph, Rooted, Topology
 from meshlock.topology.specification import MOST_LINKS
@@ -69,7 +69,7 @@ class Rerun(Steps):
         if setup.get("tree"):
             network = Rooted(size, network.links(), setup["tree"])
         unit, live = given.pop(UNIT, ""), setup.get("source") == "live"
-        options = settle(algorithm, given)
+        options = with_defaults(algorithm, given)
         if unit or live:
             options = in_grants(options)
         near = [set(network.neighbours(node)) for node in range(size)]

@@ -22,7 +22,7 @@ from random import Random
 from typing import Any
 
 from meshlock.algorithms.actor import Actor, Algorithm
-from meshlock.algorithms.registry import ALGORITHMS, find, refuse_impossible, settle
+from meshlock.algorithms.registry import ALGORITHMS, find, refuse_impossible, with_defaults
 from meshlock.algorithms.steps import in_grants, step
 from meshlock.errors import Attempt, Refused, setting
 from meshlock.simulate.durations import Duration
@@ -240,14 +240,14 @@ def refuse_equal(work: Workload) -> None:
 
 
 def releases_parts(algorithm: Algorithm) -> bool:
-    node = algorithm.make(Complete(4), 2, settle(algorithm, {}), [])[0]
+    node = algorithm.make(Complete(4), 2, with_defaults(algorithm, {}), [])[0]
     return type(node).release_some is not Actor.release_some
 
 
 def simulation(settings: RunSettings, trace: TraceWriter | None) -> Simulation:
     """The run that these settings describe, ready to start."""
     algorithm = find(settings.algorithm)
-    options = settle(algorithm, settings.options)
+    options = with_defaults(algorithm, settings.options)
     seed = settings.seed
     permits = settings.permits
     work = workload(settings)

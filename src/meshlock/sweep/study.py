@@ -22,7 +22,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from meshlock.algorithms.registry import ALGORITHMS, find, settle
+from meshlock.algorithms.registry import ALGORITHMS, find, with_defaults
 from meshlock.errors import Refused
 from meshlock.simulate.run_settings import RunSettings, Values
 from meshlock.simulate.settings import read_table
@@ -289,7 +289,7 @@ def refuse_wrong(points: list[Point]) -> None:
     seen: set[tuple[Value, ...]] = set()
     for point in points:
         settings = settings_of(point.values)
-        settle(find(settings.algorithm), settings.options)
+        with_defaults(find(settings.algorithm), settings.options)
         key = tuple(point.labels.values())
         if key in seen:
             said = ", ".join(f"{axis} {label}" for axis, label in point.labels.items())

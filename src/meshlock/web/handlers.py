@@ -11,7 +11,7 @@ from typing import Any
 from meshlock.algorithms.actor import Actor, Algorithm, Effect, Message
 from meshlock.algorithms.recovery.layer import LAYERS, Layer
 from meshlock.algorithms.recovery.messages import KINDS
-from meshlock.algorithms.registry import find, settle
+from meshlock.algorithms.registry import find, with_defaults
 from meshlock.errors import Refused
 from meshlock.topology.graphs import Complete
 
@@ -82,7 +82,7 @@ def layer_classes(algorithm: Algorithm) -> list[type]:
 def classes(algorithm: Algorithm) -> list[type]:
     """Whose handlers run at a node, later ones before earlier ones."""
     out: list[Effect] = []
-    nodes = algorithm.make(Complete(3), 1, settle(algorithm, {}), out)
+    nodes = algorithm.make(Complete(3), 1, with_defaults(algorithm, {}), out)
     return [*reversed(type(nodes[0]).__mro__)]
 
 

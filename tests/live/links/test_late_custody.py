@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 from meshlock.algorithms.actor import Actor, Effect, Enter, Message
-from meshlock.algorithms.registry import find, settle
+from meshlock.algorithms.registry import find, with_defaults
 
 
 class Wire:
@@ -33,7 +33,7 @@ class World:
         self.out: list[Effect] = []
         entry = find("jiang")
         assert entry.newcomers.join is not None
-        chosen = settle(entry, options)
+        chosen = with_defaults(entry, options)
         self.nodes: list[Actor] = [
             entry.newcomers.join(me, me == 0, permits, chosen, self.out) for me in range(size)
         ]

@@ -37,7 +37,7 @@ class WaitingClients:
     def add(self, client: int, want: int, priority: int, age: int) -> None:
         self.arrivals += 1
         self.waiting[client] = (want, priority, age, self.arrivals)
-        self.line.put(client, priority, self.arrivals)
+        self.line.insert(client, priority, self.arrivals)
 
     def remove(self, client: int) -> None:
         del self.waiting[client]
@@ -88,4 +88,4 @@ class WaitingClients:
         self.outgoing = None
         self.line = ClientQueue(self.units)
         for client, (_, priority, _, arrival) in self.waiting.items():
-            self.line.put(client, priority, arrival)
+            self.line.insert(client, priority, arrival)

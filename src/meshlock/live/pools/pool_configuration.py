@@ -30,7 +30,7 @@ import msgspec
 from meshlock.algorithms.actor import Actor, Algorithm, Effect
 from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.recovery.records import FENCE_BITS
-from meshlock.algorithms.registry import find, refuse_impossible, settle
+from meshlock.algorithms.registry import find, refuse_impossible, with_defaults
 from meshlock.algorithms.steps import in_grants
 from meshlock.errors import Refused
 from meshlock.live.machine import limits
@@ -105,7 +105,7 @@ def chosen(
     entry = find(algorithm or (DEFAULT_WITH_MEMBERS if members else DEFAULT))
     if members:
         refuse_without_token(entry)
-    settled = settle(entry, {**LIVE.get(entry.name, {}), **options})
+    settled = with_defaults(entry, {**LIVE.get(entry.name, {}), **options})
     limits.options(settled)
     return entry, settled
 
