@@ -75,7 +75,7 @@ class Pool:
             self.stamp = -low.rank
         self.carry_out()
 
-    def with_defaults(self):
+    def settle(self):
         """Deliver until nothing is on its way, except over the links that are held."""
         while links := [
             link for link, messages in self.links.items() if messages and link not in self.held
