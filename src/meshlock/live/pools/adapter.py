@@ -12,6 +12,7 @@ call, and what is rare, is in :mod:`.pool`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from random import randrange
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -88,6 +89,10 @@ class Measures:
             self.token_seen = monotonic()
 
 
+sealing = attrgetter("epoch", "boot", "state", "left", "returned", "lent", "proofs")
+"""Gets what recovery adds to a message, as :data:`.wire.SEAL` has it."""
+
+
 class Shape:
     """The fields of one kind of message; ``sealed`` where recovery has added to it."""
 
@@ -104,8 +109,7 @@ class Shape:
     def pack(self, message: Message) -> bytes:
         if not isinstance(message, Inner):
             return encode(self.contents(message)[2:])
-        seal = (*message.seal()[:-1], message.proofs)
-        return encode((seal, *self.contents(message.message)[2:]))
+        return encode((sealing(message), *self.contents(message.message)[2:]))
 
     def message(self, receiver: int, payload: bytes) -> Message:
         try:
