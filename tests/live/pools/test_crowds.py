@@ -37,7 +37,7 @@ from meshlock.live.pools.pool import MOST_LISTED
 from waiting import LIMIT
 
 NAMES = ["a", "b", "c"]
-FEW, MANY = 1_000, 16_000
+FEW, MANY = 500, 8_000
 MOST_CALLS = 80 * AT_ONCE
 """Of one turn of the loop: what a batch of those who ask anew costs, and some more."""
 

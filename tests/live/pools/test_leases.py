@@ -506,7 +506,7 @@ while True:
 def test_exec_stops_its_command_before_the_lease_ends(tmp_path: Path) -> None:
     """It is told while a sixth of the lease is left, and killed, since it does not listen. Not
     earlier: after a pause of the agent the lease may still be renewed then."""
-    long = 12.0  # real processes: a twelfth of it is for a busy machine
+    long = 8.0  # real processes: a twelfth of it is for a busy machine
 
     async def story() -> None:
         async with three(lease=long) as nodes:

@@ -209,7 +209,9 @@ def test_an_agent_ends_while_programs_wait_and_tells_them(tmp_path: Path) -> Non
     asks = [*program, "exec", "--socket", place, "--pool", "docks", "--"]
     inside = subprocess.Popen([*asks, "sh", "-c", "echo in; exec sleep 1000"], stdout=PIPE)
     assert inside.stdout is not None and inside.stdout.readline() == b"in\n"
-    waits = subprocess.Popen([*asks, "true"], stderr=PIPE)
+    impatient = "from meshlock.live.interfaces import agent_client; agent_client.PATIENCE = 2.0"
+    start = [sys.executable, "-c", f"{impatient}; from meshlock.cli.main import run; run()"]
+    waits = subprocess.Popen([*start, *asks[len(program) :], "true"], stderr=PIPE)
     shows = [*program, "status", "--socket", place, "--json"]
 
     def queued() -> bool:
