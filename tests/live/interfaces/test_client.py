@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,7 +37,7 @@ TOO_SOON = 0.05
 
 
 class Agent:
-    """A process with a pool of three docks, and one of two bays under leases."""
+    """A process with a pool of three docks, and two bays and four gates under leases."""
 
     def __init__(self, folder: Path) -> None:
         self.socket = str(folder / "socket")
@@ -46,6 +47,7 @@ class Agent:
             f'name = "ann"\nsocket = "{self.socket}"\nstate = "{folder}"\n'
             'pools.docks = {permits = 3, founder = true, recovery = "none"}\n'
             'pools.bays = {permits = 2, members = ["ann"], lease = 2.0}\n'
+            'pools.gates = {permits = 4, members = ["ann"], lease = 2.0}\n'
         )
         self.start()
 
@@ -756,80 +758,86 @@ def test_after_a_restart_the_same_with_an_event_loop(tmp_path: Path) -> None:
     agent.stop()
 
 
-@pytest.mark.parametrize("look", ["wait", "lost", "lease"])
-def test_an_agent_that_is_stopped_cannot_keep_a_lease_from_ending(
-    tmp_path: Path, look: str
-) -> None:
+LOOKS: dict[str, Callable[[BlockingGrant], object]] = {
+    "wait": lambda grant: grant.wait_lost(LIMIT),
+    "lost": lambda grant: sooner_or_later(lambda: grant.lost),
+    "lease": lambda grant: sooner_or_later(lambda: not grant.lease),
+}
+"""Ways to learn that a lease has ended, each of a client of its own."""
+
+
+def test_an_agent_that_is_stopped_cannot_keep_a_lease_from_ending(tmp_path: Path) -> None:
     agent = Agent(tmp_path)
-    with meshlock.connect(agent.socket) as found:
-        grant = found.pool("bays").acquire(2, timeout=LIMIT)
-        kept = found.pool("docks").acquire()
-        agent.process.send_signal(signal.SIGSTOP)
-        if look == "wait":
-            assert grant.wait_lost(LIMIT)
-        elif look == "lost":
-            sooner_or_later(lambda: grant.lost)
-        else:
-            sooner_or_later(lambda: not grant.lease)
-        assert grant.lost and not grant.held and grant.lease is None
-        assert kept.held, "no lease, no end"
-        agent.process.send_signal(signal.SIGCONT)
-        with found.pool("bays").acquire(2, timeout=LIMIT):
-            assert grant.lost and kept.held
-    agent.stop()
+    held, over = threading.Barrier(len(LOOKS) + 2), threading.Barrier(len(LOOKS) + 2)
 
-
-@pytest.mark.parametrize("command", [["status"], ["pool", "list"], ["pool", "show", "docks"]])
-def test_commands_do_not_wait_for_an_agent_that_is_stopped(
-    tmp_path: Path, command: list[str]
-) -> None:
-    agent = Agent(tmp_path)
-    agent.process.send_signal(signal.SIGSTOP)
-    asked = [*PROGRAM, *command, "--socket", agent.socket]
-    said = subprocess.run(asked, capture_output=True, text=True, timeout=LIMIT)
-    assert said.returncode == 2
-    assert said.stderr == f"meshlock: The agent at {agent.socket} did not answer in time.\n"
-    agent.process.send_signal(signal.SIGCONT)
-    agent.stop()
-
-
-def test_an_agent_that_is_stopped_the_same_with_an_event_loop(tmp_path: Path) -> None:
-    agent = Agent(tmp_path)
+    def blocking(look: str) -> None:
+        with meshlock.connect(agent.socket) as found:
+            grant = found.pool("gates").acquire(timeout=LIMIT)
+            kept = None if look == "lost" else found.pool("docks").acquire(timeout=LIMIT)
+            held.wait(LIMIT)
+            LOOKS[look](grant)
+            assert grant.lost and not grant.held and grant.lease is None
+            assert kept is None or kept.held, "no lease, no end"
+            over.wait(LIMIT)
+            with found.pool("gates").acquire(timeout=LIMIT):
+                assert grant.lost and (kept is None or kept.held)
 
     async def story() -> None:
         async with meshlock.aconnect(agent.socket) as found:
-            grant = await found.pool("bays").acquire(2, timeout=LIMIT)
-            kept = await found.pool("docks").acquire()
-            agent.process.send_signal(signal.SIGSTOP)
+            grant = await found.pool("gates").acquire(timeout=LIMIT)
+            kept = await found.pool("docks").acquire(timeout=LIMIT)
+            await asyncio.to_thread(held.wait, LIMIT)
             assert await grant.wait_lost() and grant.lost and grant.lease is None
             assert kept.held, "no lease, no end"
-            agent.process.send_signal(signal.SIGCONT)
-            async with found.pool("bays").acquire(2, timeout=LIMIT):
+            await asyncio.to_thread(over.wait, LIMIT)
+            async with found.pool("gates").acquire(timeout=LIMIT):
                 assert grant.lost and kept.held
 
-    try:
-        run_in_real_time(story)
-    finally:
-        agent.process.send_signal(signal.SIGCONT)
+    with ThreadPoolExecutor() as threads:
+        clients = [threads.submit(blocking, look) for look in LOOKS]
+        clients.append(threads.submit(run_in_real_time, story))
+        try:
+            held.wait(LIMIT)
+            agent.process.send_signal(signal.SIGSTOP)
+            over.wait(LIMIT)
+        finally:
+            agent.process.send_signal(signal.SIGCONT)
+        for client in clients:
+            client.result(LIMIT)
+    agent.stop()
+
+
+def test_commands_do_not_wait_for_an_agent_that_is_stopped(tmp_path: Path) -> None:
+    agent = Agent(tmp_path)
+    agent.process.send_signal(signal.SIGSTOP)
+    asking = [
+        subprocess.Popen(
+            [*PROGRAM, *command, "--socket", agent.socket], stderr=subprocess.PIPE, text=True
+        )
+        for command in (["status"], ["pool", "list"], ["pool", "show", "docks"])
+    ]
+    for one in asking:
+        said = one.communicate(timeout=LIMIT)[1]
+        assert one.returncode == 2
+        assert said == f"meshlock: The agent at {agent.socket} did not answer in time.\n"
+    agent.process.send_signal(signal.SIGCONT)
     agent.stop()
 
 
 def test_a_program_that_was_stopped_keeps_what_its_agent_renewed(tmp_path: Path) -> None:
     """Its own clock says that the lease which it knows of is over; the agent knows better."""
     agent = Agent(tmp_path)
-    with meshlock.connect(agent.socket) as found:
-        grant = found.pool("bays").acquire(timeout=LIMIT)
-        end = grant.until
-        assert end is not None
-        sooner_or_later(lambda: clock.seconds() > end)
-        assert grant.held and not grant.lost and (grant.until or 0) > end
 
     async def story() -> None:
         async with meshlock.aconnect(agent.socket) as found:
             grant = await found.pool("bays").acquire(timeout=LIMIT)
-            end = grant.until
-            assert end is not None
-            sooner_or_later(lambda: clock.seconds() > end)  # and nothing is heard meanwhile
+            with meshlock.connect(agent.socket) as other:
+                blocking = other.pool("bays").acquire(timeout=LIMIT)
+                ends = grant.until, blocking.until
+                assert ends[0] is not None and ends[1] is not None
+                end = max(ends[0], ends[1])
+                sooner_or_later(lambda: clock.seconds() > end)  # and nothing is heard meanwhile
+                assert blocking.held and not blocking.lost and (blocking.until or 0) > end
             await eventually(lambda: (grant.until or 0) > end)
             assert grant.held and not grant.lost
 

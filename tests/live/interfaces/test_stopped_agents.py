@@ -20,7 +20,7 @@ from meshlock.live.interfaces.agent_connection import Connection
 from waiting import LIMIT, sooner_or_later
 
 NAMES = ("north", "south", "west")
-LEASE = 12.0
+LEASE = 6.0
 
 
 def docks(agent: Agent) -> dict[str, Any]:
