@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from math import isfinite
+import re
+from collections.abc import Callable
+from math import nan
 
 from meshlock.algorithms.registry import refuse_impossible
 from meshlock.errors import Refused, setting
@@ -13,6 +15,9 @@ from meshlock.simulate.run_setup import RunSetup
 from meshlock.world.channels import DRAIN
 from meshlock.world.clocks import TICKS, drawn_clocks
 from meshlock.world.lives import LayerSetup, made_by_node_0
+
+LONGEST = 1e12
+"""Of times."""
 
 LEAST_LEASE = 10
 """Mean delays at the least: a lease is renewed in thirds by questions and answers."""
@@ -37,8 +42,10 @@ def with_recovery(settings: RunSettings, setup: RunSetup) -> RecoverySimulation:
     size = setup.network.size
     mean_delay = setup.delay.low + setup.delay.span / 2.0
     lease = lease_time(settings, mean_delay)
-    clocks = drawn_clocks(size, lease, skew(settings), setup.seed)
-    until = times("until", settings.until, 1)[0] if settings.until else 0.0
+    takes = "a share from 0 to 0.5, such as 0.01 for one per cent"
+    skew = share("clock-skew", settings.clock_skew, 0.5, takes)
+    clocks = drawn_clocks(size, lease, skew, setup.seed)
+    until = a_time("until", settings.until) if settings.until else 0.0
     if settings.members == "auto":
         layer = made_by_node_0(clocks)
     else:
@@ -59,59 +66,26 @@ def members(settings: RunSettings, nodes: int) -> tuple[int, ...]:
 
 
 def lease_time(settings: RunSettings, mean_delay: float) -> float:
-    lease = times("lease", settings.lease, 1)[0]
+    lease = a_time("lease", settings.lease)
     if lease * TICKS < 30 or lease < LEAST_LEASE * mean_delay:
         least = max(30 / TICKS, LEAST_LEASE * mean_delay)
         raise Refused(
-            f"A lease of {lease:g} is too short to be renewed in time: use "
-            f"{setting('lease')} {least:g} "
-            f"or more, or lower {setting('delay')}."
+            f"A lease of {lease:g} is too short to be renewed in time: use {setting('lease')} "
+            f"{least:g} or more, or lower {setting('delay')}."
         )
     return lease
 
 
-def skew(settings: RunSettings) -> float:
-    return share(
-        settings.clock_skew,
-        0.5,
-        f"{setting('clock-skew')} takes a share from 0 to 0.5, such as 0.01 for one per cent.",
-    )
-
-
-def share(text: str, most: float, sentence: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value <= most:
-        raise Refused(sentence)
-    return value
-
-
 def faults(settings: RunSettings, seed: int, lease: float, size: int) -> InjectedFaults:
-    crash_every = down_for = cut_every = cut_for = 0.0
-    if settings.crashes:
-        crashes = times("crashes", settings.crashes, 2)
-        crash_every = crashes[0]
-        down_for = crashes[1] if len(crashes) > 1 else 2.0 * lease
-    if settings.cuts:
-        cuts = times("cuts", settings.cuts, 2)
-        if len(cuts) < 2:
-            raise Refused(
-                f"{setting('cuts')} takes EVERY,LASTS: the mean time between cuts, and the mean "
-                "length of a cut."
-            )
-        cut_every, cut_for = cuts
-    disks_lost = share(
-        settings.disks_lost, 1.0, f"{setting('disks-lost')} takes a share of crashes from 0 to 1."
-    )
+    crashes = times("crashes", settings.crashes, 1, "EVERY or EVERY,DOWN") or [0.0]
+    cuts = times("cuts", settings.cuts, 2, "EVERY,LASTS") or [0.0, 0.0]
     return InjectedFaults(
         seed,
-        crash_every=crash_every,
-        down_for=down_for,
-        disks_lost=disks_lost,
-        cut_every=cut_every,
-        cut_for=cut_for,
+        crash_every=crashes[0],
+        down_for=crashes[1] if len(crashes) > 1 else 2.0 * lease,
+        disks_lost=share("disks-lost", settings.disks_lost, 1.0, "a share of crashes from 0 to 1"),
+        cut_every=cuts[0],
+        cut_for=cuts[1],
         resizes=resizes(settings),
         members=member_changes(settings, size),
     )
@@ -119,43 +93,59 @@ def faults(settings: RunSettings, seed: int, lease: float, size: int) -> Injecte
 
 def member_changes(settings: RunSettings, nodes: int) -> list[tuple[float, str, int]]:
     """When, and which node is added to the members or removed."""
-    found: list[tuple[float, str, int]] = []
-    text = settings.members_change
-    for part in text.split(",") if text else []:
-        time, _, change = part.partition(":")
-        verb = {"+": "add", "-": "remove"}.get(change[:1])
-        if verb is None or not change[1:].isdecimal() or int(change[1:]) >= nodes:
-            raise Refused(
-                f"{setting('members-change')} takes TIME:+NODE or TIME:-NODE[,...] with nodes from "
-                f"0 to {nodes - 1}, not '{text}'."
-            )
-        found.append((times("members-change", time, 1)[0], verb, int(change[1:])))
-    return found
+    form = f"TIME:+NODE or TIME:-NODE[,...] with nodes from 0 to {nodes - 1}"
+    changes = timed("members-change", settings.members_change, r"([+-])(\d+)", form)
+    if any(int(node) >= nodes for _, (_, node) in changes):
+        text = settings.members_change
+        raise Refused(f"{setting('members-change')} takes {form}, not '{text}'.")
+    return [(time, {"+": "add", "-": "remove"}[sign], int(node)) for time, (sign, node) in changes]
 
 
 def resizes(settings: RunSettings) -> list[tuple[float, int]]:
     """When, and how many permits there are to be from then on."""
-    found: list[tuple[float, int]] = []
-    text = settings.permits_change
+    form = "TIME:K[,TIME:K...] with K at least 1"
+    changes = timed("permits-change", settings.permits_change, r"(0*[1-9]\d*)", form)
+    return sorted([(time, int(permits)) for time, (permits,) in changes])
+
+
+# -- texts ------------------------------------------------------------------------------------
+
+
+def timed(name: str, text: str, pattern: str, form: str) -> list[tuple[float, tuple[str, ...]]]:
+    """TIME:WHAT, with commas between them; the groups of the pattern for each."""
+    found: list[tuple[float, tuple[str, ...]]] = []
     for part in text.split(",") if text else []:
-        time, _, permits = part.partition(":")
-        if not permits.isdecimal() or int(permits) < 1:
-            raise Refused(
-                f"{setting('permits-change')} takes TIME:K[,TIME:K...] with K at least 1, "
-                f"not '{text}'."
-            )
-        found.append((times("permits-change", time, 1)[0], int(permits)))
-    return sorted(found)
+        time, _, what = part.partition(":")
+        match = re.fullmatch(pattern, what)
+        if match is None:
+            raise Refused(f"{setting(name)} takes {form}, not '{text}'.")
+        found.append((a_time(name, time), match.groups()))
+    return found
 
 
-def times(name: str, text: str, most: int) -> list[float]:
-    """Times above 0, with commas between them."""
+def number(name: str, text: str, fits: Callable[[float], bool], takes: str) -> float:
     try:
-        values = [float(part) for part in text.split(",")]
+        value = float(text)
     except ValueError:
-        values = []
-    if not 1 <= len(values) <= most or not all(isfinite(v) and 0.0 < v < 1e12 for v in values):
-        forms = {"crashes": "EVERY or EVERY,DOWN", "cuts": "EVERY,LASTS"}
-        form = forms.get(name, "a time")
-        raise Refused(f"{setting(name)} takes {form}, above 0 and in time units, not '{text}'.")
-    return values
+        value = nan
+    if not fits(value):
+        raise Refused(f"{setting(name)} takes {takes}, not '{text}'.")
+    return value
+
+
+def share(name: str, text: str, most: float, takes: str) -> float:
+    return number(name, text, lambda value: 0.0 <= value <= most, takes)
+
+
+def a_time(name: str, text: str) -> float:
+    takes = "a time, above 0 and in time units"
+    return number(name, text, lambda value: 0.0 < value < LONGEST, takes)
+
+
+def times(name: str, text: str, least: int, form: str) -> list[float]:
+    """One or two times above 0, with a comma between them; none if nothing is said."""
+    parts = text.split(",") if text else []
+    takes = f"{form}, above 0 and in time units"
+    if parts and not least <= len(parts) <= 2:
+        raise Refused(f"{setting(name)} takes {takes}, not '{text}'.")
+    return [number(name, part, lambda value: 0.0 < value < LONGEST, takes) for part in parts]

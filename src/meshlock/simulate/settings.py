@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import tomllib
 from difflib import get_close_matches
-from math import inf, nan
+from math import inf
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -31,7 +31,7 @@ from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.links.at_once import AtOnce
 from meshlock.simulate.links.custody import CustodySimulation
 from meshlock.simulate.recovery import RecoverySimulation
-from meshlock.simulate.recovery_settings import share, with_recovery
+from meshlock.simulate.recovery_settings import number, share, with_recovery
 from meshlock.simulate.run_settings import RECOVERY, RunSettings, Values
 from meshlock.simulate.run_setup import RunSetup
 from meshlock.simulate.workload import Workload
@@ -161,82 +161,59 @@ def duration(name: str, text: str, seed: int) -> Duration:
 
 
 def workload(settings: RunSettings) -> Workload:
-    text = settings.workload
-    seed = settings.seed
-    requests = settings.requests
-    clients = settings.clients
+    seed, requests, clients = settings.seed, settings.requests, settings.clients
     if requests < 1:
         raise Refused(f"There must be at least one request: use {setting('requests')} 1 or more.")
     if clients < 1:
         raise Refused(f"Every node needs a client: use {setting('clients')} 1 or more.")
     if clients > MOST_CLIENTS:
         raise Refused(f"{clients} clients at every node are too many: use {MOST_CLIENTS} or fewer.")
-    think: Duration | None = None
-    if text.startswith("poisson:"):
-        try:
-            rate = float(text.removeprefix("poisson:"))
-        except ValueError:
-            rate = 0.0
-        if not LEAST_RATE <= rate < LONGEST_TIME:
-            raise Refused(
-                f"{setting('workload')} poisson:RATE needs a rate above 0, from {LEAST_RATE:g} to "
-                f"below {LONGEST_TIME:g}, not '{text}'."
-            )
-        think = Duration("exponential", 1.0 / rate, 1.0 / rate, Random(f"{seed}:think"))
-    elif text not in ("serial", "saturated"):
-        raise Refused(f"{setting('workload')} is serial, saturated or poisson:RATE, not '{text}'.")
     wants = span("want", settings.want)
     if wants[0] < 1:
         raise Refused(f"A request is for at least one permit: use {setting('want')} 1 or more.")
-    urgency = settings.priority
-    levels, due, within = urgency.rpartition("deadline:")
+    levels, due, within = settings.priority.rpartition("deadline:")
     deadlines = duration("priority", within, seed) if due else None
-    priorities = span("priority", (levels.rstrip("/") or "0") if due else urgency)
-    serial = text == "serial"
-    raises, parts = part("raise", settings.raise_), part("release-part", settings.release_part)
-    return Workload(
-        requests, clients, serial, think, wants, priorities, deadlines, seed, raises, parts
-    )
+    priorities = span("priority", (levels.rstrip("/") or "0") if due else settings.priority)
+    shares = [
+        share(name, text, 1.0, "a share from 0 to 1, such as 0.1")
+        for name, text in (("raise", settings.raise_), ("release-part", settings.release_part))
+    ]
+    serial, think = settings.workload == "serial", thinking(settings.workload, seed)
+    return Workload(requests, clients, serial, think, wants, priorities, deadlines, seed, *shares)
 
 
-def part(name: str, text: str) -> float:
-    return share(text, 1.0, f"{setting(name)} takes a share from 0 to 1, such as 0.1.")
+def thinking(text: str, seed: int) -> Duration | None:
+    """How long a client thinks before it asks again, if it thinks."""
+    if text in ("serial", "saturated"):
+        return None
+    kind, _, rate = text.partition(":")
+    if kind != "poisson":
+        raise Refused(f"{setting('workload')} is serial, saturated or poisson:RATE, not '{text}'.")
+    form = f"poisson:RATE with a rate above 0, from {LEAST_RATE:g} to below {LONGEST_TIME:g}"
+    mean = 1.0 / number("workload", rate, lambda one: LEAST_RATE <= one < LONGEST_TIME, form)
+    return Duration("exponential", mean, mean, Random(f"{seed}:think"))
 
 
 def refuse_intents(algorithm: Algorithm, work: Workload) -> None:
-    """Changes of priority and releases of parts, where the algorithm has neither."""
-    name = algorithm.name
-    if work.raises > 0.0 and not algorithm.serves.priorities:
-        raise Refused(
-            f"{name} has no priorities that could change: leave out {setting('raise')}, or use an "
-            f"algorithm with priorities such as jiang."
-        )
-    if work.parts > 0.0 and algorithm.problem != "h-of-k":
-        raise Refused(
-            f"{name} grants one permit at a time, which has no parts: leave out "
-            f"{setting('release-part')}, or use an algorithm for h out of k such as jiang."
-        )
-    if work.parts > 0.0 and not releases_parts(algorithm):
-        raise Refused(
-            f"{name} releases all permits of a grant at once: leave out "
-            f"{setting('release-part')}, or use another algorithm such as jiang."
-        )
-
-    refuse_equal(work)
-
-
-def refuse_equal(work: Workload) -> None:
-    """Nothing could change, or be released in parts."""
-    if work.raises > 0.0 and work.deadlines is None and work.priorities[0] == work.priorities[1]:
-        raise Refused(
-            f"{setting('raise')} draws other priorities from {setting('priority')}: give a range, "
-            f"such as {setting('priority')} 1-9."
-        )
-    if work.parts > 0.0 and work.wants[1] == 1:
-        raise Refused(
-            f"{setting('release-part')} is for requests for several permits: add "
-            f"{setting('want')}, such as {setting('want')} 1-3."
-        )
+    """Changes of priority and releases of parts, where there are none or nothing could change."""
+    name, raises, parts = algorithm.name, work.raises > 0.0, work.parts > 0.0
+    no_raises, no_parts = f"leave out {setting('raise')}", f"leave out {setting('release-part')}"
+    one_priority = work.deadlines is None and work.priorities[0] == work.priorities[1]
+    sentences = {
+        f"{name} has no priorities that could change: {no_raises}, or use an algorithm with "
+        "priorities such as jiang.": raises and not algorithm.serves.priorities,
+        f"{name} grants one permit at a time, which has no parts: {no_parts}, or use an algorithm "
+        "for h out of k such as jiang.": parts and algorithm.problem != "h-of-k",
+        f"{name} releases all permits of a grant at once: {no_parts}, or use another algorithm "
+        "such as jiang.": parts and not releases_parts(algorithm),
+        f"{setting('raise')} draws other priorities from {setting('priority')}: give a range, such "
+        f"as {setting('priority')} 1-9.": raises and one_priority,
+        f"{setting('release-part')} is for requests for several permits: add {setting('want')}, "
+        f"such as {setting('want')} 1-3.": parts and work.wants[1] == 1,
+    }
+    for sentence, wrong in sentences.items():
+        if wrong:
+            raise Refused(sentence)
 
 
 def releases_parts(algorithm: Algorithm) -> bool:
@@ -262,7 +239,12 @@ def simulation(settings: RunSettings, trace: TraceWriter | None) -> Simulation:
     changing = settings.mobility != "none"
     refuse_failures(settings.failures, settings.notice)
     refuse_partitions(settings.partitions)
-    radius, until = radio_range(settings), last_change(settings)
+    radius = None
+    if settings.radio_range:
+        text = settings.radio_range
+        radius = number("range", text, lambda value: 0.0 < value < inf, "a number above 0")
+    text = settings.changes_until
+    until = number("changes-until", text, lambda value: value >= 0.0, "a time not below 0")
 
     def refuse(complete: bool) -> None:
         refuse_impossible(
@@ -330,31 +312,6 @@ def size(settings: RunSettings) -> int | None:
     if nodes == 0:
         return None if says_its_size(settings.topology) else USUAL_SIZE
     return nodes
-
-
-def radio_range(settings: RunSettings) -> float | None:
-    text = settings.radio_range
-    if not text:
-        return None
-    reach = a_number(text)
-    if not 0.0 < reach < inf:
-        raise Refused(f"{setting('range')} takes a number above 0, not '{text}'.")
-    return reach
-
-
-def last_change(settings: RunSettings) -> float:
-    text = settings.changes_until
-    until = a_number(text)
-    if not until >= 0.0:
-        raise Refused(f"{setting('changes-until')} takes a time not below 0, not '{text}'.")
-    return until
-
-
-def a_number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return nan
 
 
 def changing_network(
