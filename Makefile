@@ -27,11 +27,11 @@ suite: $(VENV)/dev
 	$(BIN)/ruff format --check src tests benchmarks campaigns proofs docs/hooks
 	$(BIN)/python -m compileall -q src
 	$(BIN)/python -m pytest --collect-only --quiet > /dev/null
-	$(BIN)/python -m pytest --durations=15 --numprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --durations=15 --numprocesses 6 --dist loadfile --no-loadscope-reorder
 
 # Every search to its end; some minutes more.
 test-whole: $(VENV)/dev
-	MESHLOCK_WHOLE=1 $(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
+	MESHLOCK_WHOLE=1 $(BIN)/python -m pytest --numprocesses 6 --dist loadfile --no-loadscope-reorder
 
 # The files that one acquire of a live pool passes, traced.
 walk: $(VENV)/dev

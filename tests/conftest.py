@@ -44,22 +44,22 @@ def state_folder(monkeypatch, tmp_path_factory):
 
 LONGEST = (
     "chaos/test_chaos_run.py",
-    "simulate/test_recovery.py",
-    "simulate/test_recovery_contacts.py",
-    "check/test_shared.py",
     "interfaces/test_stopped_agents.py",
     "interfaces/test_client.py",
-    "check/test_disk.py",
     "machine/test_limits.py",
-    "check/test_mutants.py",
-    "proofs/test_proofs.py",
     "pools/test_readiness.py",
     "pools/test_leases.py",
-    "docs/test_laboratory_blocks.py",
     "users/test_first_ten_minutes.py",
+    "pools/test_leaving.py",
+    "pools/test_reset.py",
+    "simulate/test_recovery.py",
+    "check/test_shared.py",
+    "proofs/test_proofs.py",
+    "docs/test_laboratory_blocks.py",
+    "check/test_mutants.py",
 )
-"""These files begin first, the one that waits longest before all: no process is left alone with
-one of them in the end."""
+"""These files begin first, those that wait in real time before all: there are more processes than
+cores, so that others work meanwhile, and none is left alone with one of them in the end."""
 
 
 def pytest_collection_modifyitems(items):
