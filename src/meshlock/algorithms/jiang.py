@@ -97,12 +97,14 @@ from meshlock.algorithms.jiang_messages import (
 from meshlock.algorithms.ranked import Entry, Ranked
 from meshlock.algorithms.reverse_link import Height, first_heights
 from meshlock.algorithms.steps import units
+from meshlock.algorithms.subclassing import mypyc_attr
 
 QUIET: Final = 0
 BROADCAST: Final = 1
 SILENT: Final = 2
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class SharedRules:
     """What all nodes of a pool have in common."""
 

@@ -51,14 +51,17 @@ class Mutant:
         self.prevents = prevents
 
     @cached_property
+    def patched(self) -> Patched:
+        return Patched(self.name, self.patch)
+
+    @cached_property
     def algorithm(self) -> Algorithm:
         """The origin with the patch, which is run now."""
-        patched = Patched(self.name, self.patch)
         (home,) = [module for module in MODULES if self.origin in module.ALGORITHMS]
-        entries: list[Algorithm] = patched.module(home.__name__, "ALGORITHMS").ALGORITHMS
+        entries: list[Algorithm] = self.patched.module(home.__name__, "ALGORITHMS").ALGORITHMS
         (found,) = [entry for entry in entries if entry.name == self.origin.name]
         if self.in_recovery:
-            LAYERS[self.name] = patched.module(f"{PACKAGE}.recovery.layer").Layer
+            LAYERS[self.name] = self.patched.module(f"{PACKAGE}.recovery.layer").Layer
         else:
             found = found._replace(newcomers=Newcomers())
         title = f"{self.origin.title}; mistake: {self.mistake}"
