@@ -17,6 +17,7 @@ import argparse
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from driver.campaign import Campaign, Outcome
@@ -86,9 +87,9 @@ def run(campaign: Campaign, numbers: range, processes: int) -> list[Outcome]:
     return findings
 
 
-def table(runs: int, processes: int) -> str:
+def table(runs: int, processes: int) -> Iterator[str]:
     """Which mutants of jiang and direct are caught, in how many runs, and by which rule."""
-    lines = ["| undone | runs | caught in | first | by |\n|---|---|---|---|---|\n"]
+    yield "| undone | runs | caught in | first | by |\n|---|---|---|---|---|\n"
     for name in MUTANTS:
         if name.partition("/")[0] not in ("jiang", "direct"):
             continue
@@ -102,8 +103,7 @@ def table(runs: int, processes: int) -> str:
         first = str(found[0].number) if found else ""
         by = ", ".join(f"{rule} {count:,}" for rule, count in rules)
         short = name.removeprefix("jiang/")
-        lines.append(f"| {short} | {len(numbers):,} | {len(found):,} | {first} | {by} |\n")
-    return "".join(lines)
+        yield f"| {short} | {len(numbers):,} | {len(found):,} | {first} | {by} |\n"
 
 
 def main() -> int:
@@ -128,8 +128,10 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     options = parser.parse_args()
     if options.table:
-        made = table(options.runs or 2000, options.processes)
-        print(made, end="")
+        made = ""
+        for row in table(options.runs or 2000, options.processes):
+            made += row
+            print(row, end="", flush=True)
         if options.write:
             head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
             PAGE.write_text(head + BEGIN + made + END + rest.partition(END)[2], encoding="utf-8")

@@ -9,7 +9,7 @@ from .links import Step, Way
 from .setup import Draw, Pair
 from .world import World
 
-MOST_STEPS = 20_000
+MOST_STEPS = 2_000
 """A run that goes on for longer does not come to rest."""
 
 PATIENCE = 300

@@ -79,6 +79,8 @@ class Judge:
         self.token = algorithm.serves.token
         self.ageing = options.get("ageing", "none")
         self.patience = int(options.get("patience", "1"))
+        # so much a unit of priority adds to a rank; with deadlines that is less than a step
+        self.weight = 1 if options.get("unit") == "grant" else self.patience
         self.ordered = algorithm.serves.priorities and options.get("backfill", "off") == "off"
         self.ordered = self.ordered and self.ageing != "printed"  # which has no one rank
         self.name = algorithm.name.partition("/")[0]
@@ -132,7 +134,7 @@ class Judge:
                     client.sure = False
             return
         others = [client for client in self.waiting.values() if client.node != holder]
-        steps = self.ageing == "none" or self.patience > MOST_GRANTS  # priorities stay as they are
+        steps = self.ageing == "none" or self.weight > MOST_GRANTS  # priorities stay as they are
         new.sure = steps and self.at_rest
         new.sure = new.sure and all(client.priority < new.priority for client in others)
         self.displaces(new, new.priority - 1)
@@ -284,25 +286,26 @@ class Judge:
     def least(self, client: Client) -> int:
         """The lowest rank that some node may rightly believe this request to have.
 
-        A change of rank is not told within one step of ``patience``.
+        Within one step of ``patience`` a change of rank is not told, so that it may have the age of
+        another of its priority: of those, none is older than all grants.
         """
         if self.ageing != "stamped":
             return client.low
-        rank = client.low * self.patience
+        rank = client.low * self.weight
         if self.lines > 0 and self.tied and client.sure and client.heard > NEVER:
             return rank - client.heard
-        return (rank - self.made) // self.patience * self.patience
+        return rank - self.made
 
     def most(self, client: Client) -> int:
         """The highest: it may be allowed less than one step for an age that nobody knows."""
         if self.ageing != "stamped":
             return client.high
-        rank = client.high * self.patience
+        rank = client.high * self.weight
         if self.lines > 0 and self.tied and client.sure:
             return rank - client.born
         born = client.known if self.asked or client.behind else client.born
         step = (rank + self.patience - 1 - born) // self.patience
-        return step * self.patience + self.patience - 1
+        return min(rank, step * self.patience + self.patience - 1)
 
     # -- moments ------------------------------------------------------------------------
 

@@ -52,7 +52,7 @@ class Scheduler(Deliveries):
         self.held |= {(i, j), (j, i)}
         self.change()
         self.deliver_all()
-        self.ask(i, self.setup.priorities)
+        self.ask(i, self.setup.highest())
         self.ask(j)
         for way in ((j, i), (i, j)):
             for _ in range(self.draw.between(0, 2)):
@@ -147,7 +147,7 @@ class Scheduler(Deliveries):
         i = at if at in able else i
         self.choose(i)
         if priority == NIL:
-            priority = draw.between(1, setup.priorities)
+            priority = setup.urgency(draw)
         self.world.do("ask", self.clients, i, want, priority)
 
     def ask_calmly(self) -> None:
@@ -159,7 +159,7 @@ class Scheduler(Deliveries):
     def change_priority(self) -> None:
         waiting = list(self.world.judge.waiting)
         if waiting:
-            priority = self.draw.between(1, max(2, self.setup.priorities))
+            priority = self.setup.urgency(self.draw, 2)
             self.world.do("change_priority", self.draw.among(waiting), priority)
 
     def release_part(self) -> None:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from meshlock.algorithms.actor import Algorithm
 from meshlock.algorithms.registry import find, with_defaults
+from meshlock.algorithms.steps import in_grants, units
 from meshlock.errors import Refused
 
 FAILURES = ("drain", "return", "custody")
@@ -25,6 +26,9 @@ AGEING = (
 )
 """Ageing and patience. The default comes first and most often; few grants make a run, so a
 patience of 100 leaves priorities as they are, and one of 3 lets waiting overtake them."""
+
+DEADLINES = (0.0, 0.2, 0.5, 0.8, 0.99)
+"""Parts of a step of priority: without a deadline, and closer and closer ones."""
 
 LINK, TOKEN = "slow_link", "slow_token"
 OPENINGS: tuple[tuple[str, ...], ...] = (
@@ -98,6 +102,18 @@ class Setup:
     partitions: bool
     habits: Habits
     changing: bool = False  # parts are released, priorities change, and ties are judged
+    deadlines: bool = False  # requests have them: priorities count in grants
+
+    def urgency(self, draw: Draw, least: int = 0) -> int:
+        """A priority, and maybe a deadline, in the units of the nodes."""
+        priority = draw.between(1, max(least, self.priorities))
+        if not self.deadlines:
+            return priority
+        unit = units(self.options)
+        return priority * unit + int(draw.among(DEADLINES) * unit)
+
+    def highest(self) -> int:
+        return self.priorities * units(self.options)
 
     def __str__(self) -> str:
         chosen = " ".join(f"{name}={value}" for name, value in sorted(self.options.items()))
@@ -184,6 +200,9 @@ def add_changes(draw: Draw, setup: Setup) -> None:
         weights.append(("release_part", draw.among((0.0, 0.5, 2.0))))
     if "rest" in algorithm.options:  # so often direct's token moves on
         setup.options["rest"] = draw.among(("1", "2", "3", "7", "61"))
+    if algorithm.serves.priorities and draw.likely(0.3):
+        setup.deadlines = True
+        setup.options = in_grants(setup.options)
 
 
 def of_live_nodes(algorithm: Algorithm) -> bool:

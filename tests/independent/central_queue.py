@@ -2,7 +2,8 @@
 
 Clients ask one central queue, which is where everything is decided. It knows each request as soon
 as it is made. Requests are in the order of rank; of equal ones the earlier is first. A rank is the
-priority times the patience, and one more for every grant since the queue has known the request. The
+priority times the patience, and one more for every grant since the queue has known the request;
+with deadlines, priorities are in grants. The
 first request gets its permits as soon as there are enough, and until then none behind it does. A
 request that changes its priority keeps its age and its place among equals.
 
@@ -15,6 +16,7 @@ from collections import deque
 
 from meshlock.algorithms.actor import Enter, Message
 from meshlock.algorithms.registry import find, with_defaults
+from meshlock.algorithms.steps import in_grants
 from meshlock.topology.specification import network
 
 
@@ -29,18 +31,18 @@ class Asked:
 
 
 class CentralQueue:
-    def __init__(self, permits, patience):
+    def __init__(self, permits, weight):
         self.free = permits
-        self.patience = patience  # 0: requests do not age
+        self.weight = weight  # grants that a unit of priority is worth; 0: requests do not age
         self.grants = 0
         self.turns = 0
         self.waiting = {}  # by client
         self.inside = {}  # client: permits
 
     def rank(self, asked):
-        if self.patience == 0:
+        if self.weight == 0:
             return asked.priority
-        return asked.priority * self.patience - asked.known
+        return asked.priority * self.weight - asked.known
 
     def request(self, client, want, priority):
         self.turns += 1
@@ -84,13 +86,16 @@ class CentralQueue:
 class Quiet:
     """Nodes whose clients act only when nothing is in flight."""
 
-    def __init__(self, algorithm, topology, size, permits, **options):
+    def __init__(self, algorithm, topology, size, permits, deadlines=False, **options):
         entry = find(algorithm)
         settled = with_defaults(entry, options)
+        weight = 1 if deadlines else int(settled["patience"])
+        if deadlines:
+            settled = in_grants(settled)
         self.out = []
         self.nodes = entry.make(network(topology, size, 1), permits, settled, self.out)
         aged = settled.get("ageing", "none") != "none"
-        self.oracle = CentralQueue(permits, int(settled["patience"]) if aged else 0)
+        self.oracle = CentralQueue(permits, weight if aged else 0)
         self.homes = {}  # client: its node
         self.told = []  # what clients did, for people
 

@@ -26,6 +26,20 @@ def test_direct_grants_what_the_queue_grants(topology, age, permits):
         wander(quiet, chance, 150, min(permits, 8), permits, chance.choice(PRIORITIES))
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "age"), [*[("direct", age) for age in AGES], ("jiang", "none")]
+)
+@pytest.mark.parametrize("permits", [1, 3])
+def test_deadlines_are_served_as_the_queue_serves_them(algorithm, age, permits):
+    """Priorities 0 to 2 with all that deadlines add to them, which changes while they wait. In
+    jiang all want one permit, and nobody ages: what is hidden there has no age of its own."""
+    for seed in range(RUNS):
+        chance = Random(f"{seed}:{algorithm}:{age}:{permits}")
+        quiet = Quiet(algorithm, "complete", chance.randint(2, 6), permits, True, **AGES[age])
+        most = permits if algorithm == "direct" else 1
+        wander(quiet, chance, 150, min(most, permits), most, (0, 299))
+
+
 @pytest.mark.parametrize("topology", ["star", "complete"])
 @pytest.mark.parametrize("age", AGES)
 @pytest.mark.parametrize("permits", [1, 3])

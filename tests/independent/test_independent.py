@@ -57,6 +57,10 @@ def test_clients_do_all_that_they_can(algorithm: str) -> None:
     for action in ("ask", "leave", "release_part", "change_priority", "withdraw"):
         assert done[action] > 10, action
     assert sum(outcome.ties for outcome in outcomes) > 500
+    from driver.setup import Draw
+
+    setups = [campaign(algorithm).setup(Draw(number)) for number in range(100)]
+    assert 20 < sum(setup.deadlines for setup in setups) < 40
 
 
 @pytest.mark.parametrize("algorithm", ["raynal", "arbiter"])
@@ -156,6 +160,20 @@ def test_a_raise_lets_nobody_else_in(algorithm: str) -> None:
     judge.changes(2, 9)
     with pytest.raises(Violation, match="order: client 3 of node 0"):
         judge.enters(3, 0, 2)
+
+
+@pytest.mark.parametrize(("closer", "counts"), [(530, True), (521, False)])
+def test_a_deadline_counts_for_less_than_a_step(closer: int, counts: bool) -> None:
+    """By no less than the age that any request may have: one grant was made."""
+    from driver.judge import Violation
+
+    judge = judge_of("jiang", (2, 1, 520), (3, 2, closer), unit="grant")
+    judge.leaves(1)
+    if not counts:
+        judge.enters(2, 1, 2)
+        return
+    with pytest.raises(Violation, match="order: client 2 of node 1"):
+        judge.enters(2, 1, 2)
 
 
 @pytest.mark.parametrize("algorithm", ["jiang", "direct"])
