@@ -7,30 +7,18 @@
 
 From a sample of the states of each faults stop, and all must be served. DURABLE are rules that seem
 to matter for safety only where a disk can be lost: without that, nothing unsafe must be found with
-these mutants. A row is printed, and with ``--pin`` written, as soon as it is done.
+these mutants.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
-from pathlib import Path
 from typing import Any
 
-from four_nodes import Row, explore, title, verdict
-from pin_counts import PAGE, RECOVERING, TWO_CHANGES
+from pin_counts import RECOVERING, TWO_CHANGES
+from pinned_book import Book, title
 
-from meshlock.check.manifest import PinnedSetUp
-from meshlock.check.manifest import read as read_pinned
-
-FILE = Path(__file__).with_suffix(".txt")
-MOST = 400_000
-BEGIN, END = "<!-- crashes: begin -->", "<!-- crashes: end -->"
-HEAD = """\
-# Pinned by campaigns/recovery_check.py. A set-up is what follows: meshlock check --algorithm. Where
-# there are more states than these, nothing was wrong among these.
-
-"""
+from meshlock.check.manifest import Row
 
 DURABLE = ["renews-the-dead", "answers-without-promise", "confirmed-by-any-boot"]
 SAFE = ["safety", "fences", "one-token", "ledger", "conservation"]
@@ -120,69 +108,7 @@ def setups() -> list[Row]:
     return rows
 
 
-def read() -> dict[str, Row]:
-    """What is pinned, by title."""
-    if not FILE.exists():
-        return {}
-    return {entry.title(): entry.table for entry in read_pinned(FILE)}
-
-
-def write(pinned: dict[str, Row]) -> None:
-    """Into the file and the page, in the order of the list."""
-    rows = [pinned[title(row)] for row in setups() if title(row) in pinned]
-    FILE.write_text(HEAD + "".join(PinnedSetUp(row).text() for row in rows), encoding="utf-8")
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text(f"{before}{BEGIN}\n{table(rows)}{END}{after}", encoding="utf-8")
-
-
-def table(rows: list[Row]) -> str:
-    """What is pinned for people, in Markdown."""
-    lines = ["| set-up | states | transitions | depth | verdict |", "|---|---|---|---|---|"]
-    for row in rows:
-        size = f"{row['states']:,} | {row.get('transitions', 0):,} | {row.get('depth', 0)}"
-        if not row.get("complete", True):
-            size = f"more than {row['states']:,} | |"
-        lines.append(f"| {title(row)} | {size} | {verdict(row)} |")
-    return "\n".join(lines) + "\n"
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--pin", action="store_true", help="pin what is not pinned yet")
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="WORDS", help="part of a title; repeat"
-    )
-    parser.add_argument("--most", type=int, default=MOST, help="states of a set-up to look at")
-    asked = parser.parse_args()
-    pinned = read()
-    rows = [row for row in setups() if all(words in title(row) for words in asked.only)]
-    print(f"{'states':>12} {'transitions':>12} {'depth':>5} {'CPU s':>8}  verdict, set-up")
-    wrong = 0
-    for row in rows:
-        known = pinned.get(title(row), {"complete": False, "states": 0})
-        complete = known.get("complete", True)
-        most = asked.most if asked.pin else known["states"] + complete
-        if most == 0 or (asked.pin and (complete or most <= known["states"])):
-            continue
-        done, seconds = explore(row, most)
-        said = verdict(done)
-        wrong += "violated" in done
-        if asked.pin:
-            pinned[title(row)] = done
-            write(pinned)
-        elif PinnedSetUp(done).text() != PinnedSetUp(pinned[title(row)]).text():
-            wrong += 1
-            said += f", CHANGED from {pinned[title(row)]['states']:,} states"
-        print(
-            f"{done['states']:>12,} {done.get('transitions', 0):>12,} {done.get('depth', 0):>5} "
-            f"{seconds:>8.1f}  {said}: {title(row)}",
-            flush=True,
-        )
-    return 1 if wrong else 0
-
+BOOK = Book("recovery_check.py", "crashes", 400_000, setups, {"set-up": title})
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BOOK.main(str(__doc__)))
