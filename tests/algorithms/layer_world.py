@@ -136,6 +136,7 @@ class World:
         self.doubles = doubles
         self.parts_doubled = parts
         self.any_boot = any_boot
+        self.doubled: set[tuple[object, ...]] = set()
         self.astray: set[int] = set()  # counters of epochs in which that happened
         self.skew = skew
         self.blind = blind
@@ -683,10 +684,13 @@ class World:
             self.fly(message, asked, due - self.now)
             if self.random.random() < self.doubles:
                 self.fly(message, asked, self.random.randint(1, 3 * LEASE))
-        returned = message.returned if isinstance(message, Inner) else ()
-        if returned and self.lateness.random() < self.parts_doubled:
-            self.astray.add(message.epoch.counter)
-            self.fly_again(message, asked, self.lateness.choice([20, 3 * LEASE]))
+        if isinstance(message, Inner) and message.returned:
+            # Each node doubles a part once: parts that go round without the token would breed.
+            part = (a, message.epoch, message.returned)
+            if part not in self.doubled and self.lateness.random() < self.parts_doubled:
+                self.doubled.add(part)
+                self.astray.add(message.epoch.counter)
+                self.fly_again(message, asked, self.lateness.choice([20, 3 * LEASE]))
 
     def fly(self, message: Message, sent: int, delay: int) -> None:
         self.serial += 1
