@@ -143,7 +143,7 @@ def a_time(name: str, text: str) -> float:
 
 
 def times(name: str, text: str, least: int, form: str) -> list[float]:
-    """One or two times above 0, with a comma between them; none if nothing is said."""
+    """One or two times above 0, with a comma between them; none if the text is empty."""
     parts = text.split(",") if text else []
     takes = f"{form}, above 0 and in time units"
     if parts and not least <= len(parts) <= 2:
