@@ -11,9 +11,6 @@ from rich.text import Text
 from meshlock.cli import output
 from meshlock.simulate.engine import Simulation
 from meshlock.simulate.recovery import RecoverySimulation
-from meshlock.simulate.report import histogram
-
-BAR = 32
 
 
 def run_report(run: Simulation, figures: dict[str, Any]) -> Group:
@@ -33,7 +30,7 @@ def run_report(run: Simulation, figures: dict[str, Any]) -> Group:
         messages(figures),
         Text(),
         waiting(figures),
-        *shape(run),
+        Text(),
         *recovery(figures),
         verdict(run, figures),
     )
@@ -60,21 +57,6 @@ def waiting(figures: dict[str, Any]) -> Table:
     for name, spread in spreads.items():
         table.add_row(name, *[f"{spread[key]:.4g}" for key in ("mean", "p50", "p95", "p99", "max")])
     return table
-
-
-def shape(run: Simulation) -> list[Table | Text]:
-    """A small histogram of the waiting times."""
-    bins = histogram(run.measures.waits, 8)
-    if len(bins) < 2:
-        return [Text()]
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(justify="right", style="dim")
-    table.add_column()
-    table.add_column(justify="right", style="dim")
-    most = max(count for _, _, count in bins)
-    for low, high, count in bins:
-        table.add_row(f"{low:.4g} - {high:.4g}", "█" * round(BAR * count / most), f"{count:,}")
-    return [Text(), table, Text()]
 
 
 def recovery(figures: dict[str, Any]) -> list[Table | Text]:

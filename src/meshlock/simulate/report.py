@@ -98,15 +98,3 @@ def figures(run: Simulation, seed: int, cpu: float) -> dict[str, Any]:
     if run.workload.deadlines is not None:
         result["deadline_misses"] = measures.missed
     return result
-
-
-def histogram(times: Sequence[float], bins: int) -> list[tuple[float, float, int]]:
-    """Equal bins from 0 to the longest wait: (from, to, how many)."""
-    longest = max(times, default=0.0)
-    if longest <= 0.0:
-        return [(0.0, 0.0, len(times))] if times else []
-    width = longest / bins
-    counts = [0] * bins
-    for time in times:
-        counts[min(bins - 1, int(time / width))] += 1
-    return [(i * width, (i + 1) * width, counts[i]) for i in range(bins)]
