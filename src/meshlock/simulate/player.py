@@ -10,10 +10,10 @@ from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 from meshlock.properties.sentences import broken_off
 from meshlock.simulate.driven import DrivenRun, ScenarioOutcome
-from meshlock.simulate.driven_lives import Impossible, Missing
 from meshlock.simulate.scenario import Scenario, drawn, scenario
 from meshlock.trace.writer import TraceWriter
 from meshlock.world.effects import by_name
+from meshlock.world.scripted import Impossible, Missing
 
 VERBS = {
     "notice": ("notice", "way up|down"),
@@ -26,14 +26,14 @@ VERBS = {
     "overtake": ("overtake", "way"),
     "hold": ("hold", "way"),
     "let go": ("let_go", "way"),
-    "crash": ("lives.crash", "node"),
-    "restart": ("lives.restart", "node without? disk|links? disk|links?"),
-    "wait": ("lives.wait", "decimal"),
-    "time": ("lives.set_time", "decimal"),
-    "wake": ("lives.rouse", "node chance? decimal?"),
-    "unreachable": ("lives.cannot_reach", "node node*"),
-    "resize": ("lives.nodes.resize", "node whole"),
-    "member": ("lives.nodes.change_member", "node add|remove node"),
+    "crash": ("crash", "node"),
+    "restart": ("restart", "node without? disk|links? disk|links?"),
+    "wait": ("wait", "decimal"),
+    "time": ("set_time", "decimal"),
+    "wake": ("rouse", "node chance? decimal?"),
+    "unreachable": ("cannot_reach", "node node*"),
+    "resize": ("recovering.resize", "node whole"),
+    "member": ("recovering.change_member", "node add|remove node"),
 }
 """What each line calls in the run, and what its other words are: values that :class:`.Scenario`
 reads, or one of the words that are named. ``?``: it may be missing; ``*``: there may be many."""
@@ -180,7 +180,7 @@ class Player:
             case ["hops", count]:
                 met, seen = run.hops == script.whole(number, count), f"crossed: {run.hops}"
             case ["epochs", count]:
-                epochs = run.lives.nodes.monitor.epochs
+                epochs = run.recovering.monitor.epochs
                 met, seen = epochs == script.whole(number, count), f"epochs: {epochs}"
             case ["tree", *chains] if chains:
                 met, seen = self.grown(number, chains)

@@ -12,11 +12,11 @@ from meshlock.algorithms.registry import find
 from meshlock.algorithms.steps import UNIT
 from meshlock.errors import Refused
 from meshlock.simulate.driven import DrivenRun, ScenarioOutcome
-from meshlock.simulate.driven_lives import Impossible
 from meshlock.simulate.player import Player
 from meshlock.simulate.rerun import refuse_too_large
 from meshlock.simulate.scenario import Scenario, drawn
 from meshlock.trace.reader import CAUSES, UNSAID, Trace, TraceLine
+from meshlock.world.scripted import Impossible
 
 NONE = (-1, -1)
 """No link."""
