@@ -62,23 +62,21 @@ class Dialler:
                     connection = await connect()
                     peer = self.at[address] = connection.peer
                     wait, said = FIRST_RETRY, ""
-                except (OSError, ssl.SSLError, Refused, NotLinked) as error:
-                    reason = error_text(error)
-                    ending = error.ending if isinstance(error, NotLinked) else Ending.BROKEN
-                    if isinstance(error, NotLinked) and ending is Ending.MUTUAL:
-                        peer = self.at[address] = error.peer
-                    if ending is Ending.OURSELVES:
+                except NotLinked as error:
+                    reason = str(error)
+                    if error.ending is Ending.OURSELVES:
                         self.at[address] = self.mesh.name
                         self.no_link.pop(address, None)
                         self.tried[address].set()
                         return
-                    if ending is Ending.MUTUAL:
+                    if error.ending is Ending.MUTUAL:
+                        peer = self.at[address] = error.peer
                         self.no_link.pop(address, None)
                     else:
                         self.no_link[address] = reason
-                    if reason != said and ending is not Ending.MUTUAL:
-                        log_event(WARNING, "no link", address=address, reason=reason)
-                        said = reason
+                        if reason != said:
+                            log_event(WARNING, "no link", address=address, reason=reason)
+                            said = reason
                 except Exception:
                     self.mesh.failures.note("dial")
             self.tried[address].set()
@@ -89,15 +87,15 @@ class Dialler:
             wait = min(wait * 2, LAST_RETRY)
 
     async def connect(self, host: str, port: int) -> LinkConnection:
-        """Dial once; the result is open."""
+        """Dial once; the result is open, or it raises NotLinked."""
         tls = self.mesh.security.client
         knock = self.mesh.security.knock.decode()
         hurry = {"server_hostname": knock, **HURRY} if tls else {}
-        found = await self.mesh.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        self.mesh.refuse_exposure(str(found[0][4][0]))
-        self.mesh.admission.know(str(found[0][4][0]))
         connection = LinkConnection(self.mesh, dialled=True)
         try:
+            found = await self.mesh.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            self.mesh.refuse_exposure(str(found[0][4][0]))
+            self.mesh.admission.know(str(found[0][4][0]))
             async with asyncio.timeout(HANDSHAKE_SECONDS):
                 transport, _ = await self.mesh.loop.create_connection(
                     lambda: connection, host, port, ssl=tls, **hurry
@@ -108,6 +106,8 @@ class Dialler:
         except TimeoutError:
             connection.abort("no answer in time")
             raise NotLinked("no answer in time") from None
+        except (OSError, ssl.SSLError, Refused, OverflowError) as error:
+            raise NotLinked(error_text(error)) from None
         return connection
 
 

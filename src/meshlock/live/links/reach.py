@@ -25,7 +25,6 @@ import asyncio
 import hashlib
 import random
 import re
-import ssl
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -203,8 +202,8 @@ class Reach:
         while not self.closed:
             try:
                 connection = await self.mesh.dialler.connect(host.strip("[]"), int(port))
-            except (OSError, ssl.SSLError, Refused, NotLinked, OverflowError) as error:
-                if isinstance(error, NotLinked) and error.ending is Ending.MUTUAL:
+            except NotLinked as error:
+                if error.ending is Ending.MUTUAL:
                     return  # it dials us
                 if name not in self.mesh.linked:
                     self.spare(name)
