@@ -33,7 +33,7 @@ PROCEDURES = {
     "raiseHeight": ("jiang", "raise_height"),
     "enqueue": ("jiang", "enqueue"),
     "delete": ("ranked", "delete"),
-    "aging": ("jiang_ageing", "aging"),
+    "aging": ("ageing", "aging"),
 }
 """The appendix's procedures in its order, and then the words that it uses without defining them."""
 

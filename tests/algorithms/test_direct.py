@@ -11,6 +11,8 @@ from meshlock.algorithms.direct import LINES, REST, DirectNode, Grant, Release, 
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.algorithms.ranked import LATER
 
+STAMPED = {"ageing": "stamped", "patience": "10"}
+
 
 def ramanujan(n: int) -> float:
     """Q(n) = 1 + (n-1)/n + (n-1)(n-2)/n^2 + ... (Knuth, TAOCP 1, 1.2.11.3)."""
@@ -80,7 +82,7 @@ def test_a_token_that_moves_on_takes_no_node_for_granted() -> None:
 
 def test_what_is_released_follows_the_token_and_may_be_ahead_of_it() -> None:
     out: list[Effect] = []
-    before = DirectNode(0, out, 3, 10, rest=2)
+    before = DirectNode(0, out, 3, {**STAMPED, "rest": "2"})
     before.request(1, 1, 5)
     before.receive(Request(0, 1, 1, 1, 1, 5, 50, 0, True))
     [token] = [effect for effect in out if isinstance(effect, Token)]
@@ -89,7 +91,7 @@ def test_what_is_released_follows_the_token_and_may_be_ahead_of_it() -> None:
     before.release(1)
     before.receive(Release(0, 1, 0))  # of a node that does not know yet where the token is
     assert said(out) == [("RELEASE", 1, 1), ("RELEASE", 1, 1)]
-    after = DirectNode(1, out, 3, 10)
+    after = DirectNode(1, out, 3, STAMPED)
     after.receive(Release(1, 1, 1))
     assert (after.free, after.holder, said(out)) == (1, False, [])
     after.receive(token)
@@ -98,7 +100,7 @@ def test_what_is_released_follows_the_token_and_may_be_ahead_of_it() -> None:
 
 def test_a_token_that_moves_on_waits_for_grants_to_be_acknowledged() -> None:
     out: list[Effect] = []
-    holder = DirectNode(0, out, 3, 10, rest=3)
+    holder = DirectNode(0, out, 3, {**STAMPED, "rest": "3"})
     holder.unsure = 0  # as in recovery
     holder.request(1, 1, 5)
     holder.receive(Request(0, 1, 1, 1, 1, 5, 50, 0, True))
@@ -133,7 +135,7 @@ def test_links_that_keep_no_order_harm_nobody() -> None:
 def test_a_withdrawal_that_overtakes_its_request_is_remembered() -> None:
     """Else the request holds up the one behind it until all that it wants is free."""
     out: list[Effect] = []
-    holder = DirectNode(0, out, 2, 0)
+    holder = DirectNode(0, out, 2, {"ageing": "none"})
     holder.request(1, 1, 1)
     holder.receive(Request(0, 1, 3, 3, 0, 0, 0, 0, False))  # node 1 wants nothing any more ...
     holder.receive(Request(0, 1, 1, 1, 2, 9, 9, 0, False))  # ... than these two permits
@@ -146,7 +148,7 @@ def test_a_withdrawal_that_overtakes_its_request_is_remembered() -> None:
 
 def asker(out: list[Effect]) -> DirectNode:
     """Node 1 of three permits, of which the holder, node 0, has sent it one."""
-    return DirectNode(1, out, 3, 10)
+    return DirectNode(1, out, 3, STAMPED)
 
 
 def said(out: list[Effect]) -> list[tuple[object, ...]]:
@@ -162,11 +164,11 @@ def said(out: list[Effect]) -> list[tuple[object, ...]]:
 
 def test_all_permits_move_with_the_token_and_some_are_sent() -> None:
     out: list[Effect] = []
-    holder = DirectNode(0, out, 3, 10)
+    holder = DirectNode(0, out, 3, STAMPED)
     holder.receive(Request(0, 1, 1, 1, 1, 5, 50, 0, True))
     assert [effect.freeze()[:3] for effect in out if isinstance(effect, Token)] == [("TOKEN", 1, 3)]
     out.clear()
-    holder = DirectNode(0, out, 3, 10)
+    holder = DirectNode(0, out, 3, STAMPED)
     holder.request(1, 1, 5)
     holder.receive(Request(0, 1, 1, 1, 1, 5, 50, 0, True))
     holder.receive(Request(0, 2, 1, 1, 2, 5, 50, 0, True))
@@ -216,7 +218,7 @@ def test_whatever_comes_free_at_once_finds_whom_it_is_for() -> None:
 
 def test_a_crowd_of_one_node_has_no_more_entries_than_lines() -> None:
     out: list[Effect] = []
-    node = DirectNode(1, out, 1000, 10)
+    node = DirectNode(1, out, 1000, STAMPED)
     for client in range(1, 101):
         node.request(client, 1, client % 7)
     assert len({asked[2] % LINES for asked in said(out)}) == LINES
@@ -248,7 +250,7 @@ def test_a_grant_that_nobody_wants_any_more_goes_back() -> None:
 def test_a_grant_that_the_token_overtakes_is_for_whom_it_was_made(displaced: bool) -> None:
     """Also if a more urgent one has taken its line since, which the holder did not know yet."""
     out: list[Effect] = []
-    node = DirectNode(1, out, 1, 10)
+    node = DirectNode(1, out, 1, STAMPED)
     node.request(1, 1, 2)
     [asked] = said(out)
     granted = (1, asked[2], 0, 0, 0, 0)
@@ -265,7 +267,7 @@ def test_a_grant_that_the_token_overtakes_is_for_whom_it_was_made(displaced: boo
 
 def test_a_grant_that_the_token_overtakes_goes_back_if_nobody_wants_it() -> None:
     out: list[Effect] = []
-    node = DirectNode(1, out, 1, 10)
+    node = DirectNode(1, out, 1, STAMPED)
     node.request(1, 1, 2)
     [asked] = said(out)
     node.receive(Token(1, 1, 0, 4, ((1, asked[2], 0, 0, 0, 0),)))
@@ -280,7 +282,7 @@ def test_a_grant_that_the_token_overtakes_goes_back_if_nobody_wants_it() -> None
 
 def test_a_grant_for_a_former_life_goes_back() -> None:
     out: list[Effect] = []
-    node = DirectNode(1, out, 3, 10, holder=0, hop=0, number=1 << LATER | 7)
+    node = DirectNode(1, out, 3, STAMPED, holder=0, hop=0, number=1 << LATER | 7)
     node.request(1, 1, 2)
     [asked] = said(out)
     assert asked[2] > 2 << LATER
@@ -309,7 +311,7 @@ def test_who_has_heard_of_no_grants_does_not_go_first_while_permits_are_out() ->
 
 def test_a_resumed_request_keeps_the_rank_that_it_has_waited_for() -> None:
     out: list[Effect] = []
-    holder = DirectNode(0, out, 1, 10)
+    holder = DirectNode(0, out, 1, STAMPED)
     holder.request(1, 1, 5)
     holder.request(2, 1, 3)
     for inside, client in [(1, 11), (11, 12), (12, 13)]:
@@ -317,7 +319,7 @@ def test_a_resumed_request_keeps_the_rank_that_it_has_waited_for() -> None:
         holder.release(inside)
     assert (holder.waited(2), holder.waited(13), holder.waited(99)) == (3, 0, 0)  # 13 is inside
 
-    heir = DirectNode(0, [], 1, 10)
+    heir = DirectNode(0, [], 1, STAMPED)
     heir.request(9, 1, 0)  # inside
     heir.request(3, 1, 3)
     heir.resume(2, 1, 3, holder.waited(2))
@@ -327,12 +329,12 @@ def test_a_resumed_request_keeps_the_rank_that_it_has_waited_for() -> None:
 
 def test_what_it_has_waited_for_counts_when_the_holder_hears_of_it() -> None:
     out: list[Effect] = []
-    asker = DirectNode(1, out, 1, 10)
+    asker = DirectNode(1, out, 1, STAMPED)
     asker.resume(1, 1, 2, 7)
     assert [asker.waited(1)] == [7]
     request = out[0]
     assert isinstance(request, Request) and (request.rank, request.fresh) == (2 * 10 + 7, True)
-    holder = DirectNode(0, [], 1, 10)
+    holder = DirectNode(0, [], 1, STAMPED)
     holder.request(1, 1, 0)
     holder.grants = 1000
     holder.receive(request)
@@ -391,7 +393,7 @@ def test_who_has_no_line_is_served_though_the_token_rests_elsewhere(served: bool
 
 
 def test_nothing_is_resumed_where_requests_do_not_age() -> None:
-    node = DirectNode(1, [], 1, 0)
+    node = DirectNode(1, [], 1, {"ageing": "none"})
     node.resume(1, 1, 2, 7)
     assert (node.waited(1), node.own.first().rank) == (0, 2)
 
@@ -401,7 +403,7 @@ def test_nothing_is_resumed_where_requests_do_not_age() -> None:
 
 def busy_holder(out: list[Effect]) -> DirectNode:
     """Its client holds the only permit."""
-    holder = DirectNode(0, out, 1, 10)
+    holder = DirectNode(0, out, 1, STAMPED)
     holder.request(1, 1, 5)
     return holder
 
@@ -420,7 +422,7 @@ def test_a_late_request_of_a_former_life_does_not_take_the_place_of_a_new_one(
     """The holder forgot the numbers of a node that was gone, the new life began with the same
     ones, and a late request of the former one was taken for the latest."""
     out: list[Effect] = []
-    holder, former = busy_holder(out), DirectNode(1, out, 1, 10, 0, 0)
+    holder, former = busy_holder(out), DirectNode(1, out, 1, STAMPED, 0, 0)
     first = asking(out, former, 7)
     former.withdraw(7)
     out.clear()
@@ -429,7 +431,7 @@ def test_a_late_request_of_a_former_life_does_not_take_the_place_of_a_new_one(
     assert holder.forget(1)
     if not latest:  # nothing stays of a node that is gone
         holder.queue = [asked for asked in holder.queue if asked[0] != 1]
-    present = DirectNode(1, out, 1, 10, 0, 0, holder.number_of(1))
+    present = DirectNode(1, out, 1, STAMPED, 0, 0, holder.number_of(1))
     holder.receive(asking(out, present, 9))
     holder.receive(late)
     known = [asked[1] for asked in holder.queue if asked[0] == 1]
@@ -441,7 +443,7 @@ def test_a_late_request_of_a_former_life_does_not_take_the_place_of_a_new_one(
 
 def test_what_a_node_that_was_struck_out_asks_for_again_counts() -> None:
     out: list[Effect] = []
-    holder, gone = busy_holder(out), DirectNode(1, out, 1, 10)
+    holder, gone = busy_holder(out), DirectNode(1, out, 1, STAMPED)
     asked = asking(out, gone, 7)
     holder.receive(asked)
     assert holder.forget(1) and not holder.forget(1)
@@ -460,12 +462,12 @@ def test_what_a_node_that_was_struck_out_asks_for_again_counts() -> None:
 def test_what_was_changed_and_struck_out_counts_when_it_is_asked_for_again(ahead: bool) -> None:
     """It has another number than at first, and was taken for one that had been granted."""
     out: list[Effect] = []
-    holder, gone = busy_holder(out), DirectNode(1, out, 1, 10)
+    holder, gone = busy_holder(out), DirectNode(1, out, 1, STAMPED)
     first = asking(out, gone, 7)
     assert gone.change_priority(7, 1, 9)
     changed = out.pop()
     assert isinstance(changed, Request)
-    there = DirectNode(2, out, 1, 10) if ahead else holder
+    there = DirectNode(2, out, 1, STAMPED) if ahead else holder
     first.hop = changed.hop = 1 if ahead else 0
     there.receive(first)
     there.receive(changed)
@@ -481,7 +483,7 @@ def test_what_was_changed_and_struck_out_counts_when_it_is_asked_for_again(ahead
 
 def test_a_grant_that_crosses_a_change_is_for_the_same_request() -> None:
     out: list[Effect] = []
-    holder, node = DirectNode(0, out, 2, 10), DirectNode(1, out, 2, 10)
+    holder, node = DirectNode(0, out, 2, STAMPED), DirectNode(1, out, 2, STAMPED)
     holder.request(1, 1, 5)
     holder.receive(asking(out, node, 7))
     grant = out.pop()
@@ -498,7 +500,7 @@ def test_a_grant_that_crosses_a_change_is_for_the_same_request() -> None:
 
 def test_a_change_that_overtakes_its_request_counts() -> None:
     out: list[Effect] = []
-    holder, node = busy_holder(out), DirectNode(1, out, 1, 10)
+    holder, node = busy_holder(out), DirectNode(1, out, 1, STAMPED)
     first = asking(out, node, 7)
     node.change_priority(7, 1, 9)
     change = out.pop()

@@ -17,6 +17,7 @@ import msgspec
 
 from meshlock.algorithms import direct, steps
 from meshlock.algorithms.actor import Effect, Lost, Save
+from meshlock.algorithms.ageing import NoAgeing
 from meshlock.algorithms.direct import DirectNode
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.mutants.mutant import Mutant
@@ -390,7 +391,10 @@ AGENTS = [
     Sabotage(
         "last-come-first-served",
         "of equal requests the last one goes first, and none becomes more urgent with time",
-        [(direct, "aged", lambda options: 0), (DirectNode, "line_up", line_up_in_front)],
+        [
+            (direct, "ageing_of", lambda options: NoAgeing(1, 1)),
+            (DirectNode, "line_up", line_up_in_front),
+        ],
     ),
     Sabotage(
         "strikes-out-as-granted",

@@ -57,16 +57,16 @@ from meshlock.algorithms.actor import (
     Network,
     Newcomers,
     OpenActor,
+    Options,
     Serves,
 )
+from meshlock.algorithms.ageing import Ageing, NoAgeing, StampedAgeing
 from meshlock.algorithms.ranked import (
     FRESH,
-    SETTLED,
     STRUCK_OUT,
     Ahead,
     Asked,
     ClientLines,
-    Entry,
     Met,
     Ranked,
 )
@@ -168,28 +168,25 @@ class Release(Message):
 
 
 class DirectNode(OpenActor):
-    no_state: ClassVar = ("step", "weight", "permits", "rest", "unsure")
+    no_state: ClassVar = ("ageing", "permits", "rest", "unsure")
 
     def __init__(
         self,
         me: int,
         out: list[Effect],
         permits: int,
-        patience: int,
+        options: Options,
         holder: int = 0,
         hop: int = -1,
         number: int = -1,
-        unit: int = 1,
-        rest: int = REST,
     ) -> None:
         super().__init__(me, out)
-        self.step = patience  # grants that one step of priority is worth; 0: requests do not age
-        self.weight = patience // unit  # grants that one unit of priority is worth
+        self.ageing = ageing_of(options)
         self.holder = me == holder
         self.hop = max(0, hop)  # of the latest move of the token that we know of, and ...
         self.pointer = holder  # ... where that move went; ourselves with the token
         self.permits = permits
-        self.rest = rest
+        self.rest = int(options.get("rest", REST))
         self.unsure = NIL  # grants not known to have arrived; NIL: they are not acknowledged
         self.free = permits if me == holder else 0  # 0 <= free <= k; without the token: came ahead
         self.grants = 0  # made so far, as far as we know; exact with the token
@@ -205,13 +202,8 @@ class DirectNode(OpenActor):
         self.resume(client, want, priority, 0)
 
     def resume(self, client: int, want: int, priority: int, age: int) -> None:
-        if self.weight > 0:
-            base = priority * self.weight + age
-            kind = SETTLED if self.holder else FRESH
-            entry = Entry(NIL, client, want, priority, base - self.grants, kind, base)
-        else:
-            entry = Entry(NIL, client, want, priority, priority)
-        self.own.push(entry)
+        made = self.grants
+        self.own.push(self.ageing.own_entry(client, want, priority, age, made, self.holder))
         self.ask_for(self.assign_lines())
 
     def change_priority(self, client: int, want: int, priority: int) -> bool:
@@ -219,7 +211,7 @@ class DirectNode(OpenActor):
         entry = self.own.find(client)
         if entry is None:
             return False
-        gain = (priority - entry.priority) * max(1, self.weight)
+        gain = self.ageing.gain(entry.priority, priority)
         self.own.change(entry, want, priority, gain)
         changed = self.assign_lines()
         if client in self.lines.placed:
@@ -340,7 +332,7 @@ class DirectNode(OpenActor):
                 if other[1] >= number:
                     return
                 if other[1] >= since and (other[2] > 0 or other[5] != STRUCK_OUT):
-                    rank = other[4] + (priority - other[3]) * max(1, self.weight)
+                    rank = other[4] + self.ageing.gain(other[3], priority)
                     want = min(want, other[2])  # nothing, if it has been granted
                     turn = other[5]
                 del self.queue[place]
@@ -436,7 +428,7 @@ class DirectNode(OpenActor):
     def begin_ages(self) -> None:
         """Of clients without a line: else those that come later and are a little more urgent would
         always have the lines."""
-        if self.weight > 0:
+        if self.ageing.patience() > 0:
             placed = [self.own.own[client] for client in self.lines.placed if client != NIL]
             self.own.rank_fresh_but(Met(self.grants), placed)
 
@@ -467,8 +459,7 @@ class DirectNode(OpenActor):
                 line = number % self.lines.count
                 entry = self.own.own.get(self.lines.placed[line])
                 if entry is not None and self.lines.is_current(line, number):
-                    gain = (entry.priority - priority) * max(1, self.weight)
-                    self.own.stamp(entry, rank + gain)
+                    self.own.stamp(entry, rank + self.ageing.gain(priority, entry.priority))
         self.own.rank_fresh(Met(grants))
 
     def enter_own(self, line: int) -> None:
@@ -550,12 +541,7 @@ class DirectNode(OpenActor):
 
     def waited(self, client: int, grants: int = 0) -> int:
         entry = self.own.find(client)
-        if self.weight == 0 or entry is None:
-            return 0
-        made = max(grants, self.grants)
-        if entry.age == FRESH:
-            made = min(made, entry.base - entry.rank + self.step - 1)
-        return made + entry.rank - entry.priority * self.weight
+        return 0 if entry is None else self.ageing.waited(entry, max(grants, self.grants))
 
     def known_priority(self) -> int | None:
         known = [asked[3] for asked in self.queue if asked[2] > 0]
@@ -569,23 +555,23 @@ def late(
     hop: int,
     number: int,
     permits: int,
-    options: dict[str, str],
+    options: Options,
     out: list[Effect],
 ) -> OpenActor:
-    patience, unit, rest = aged(options), units(options), int(options.get("rest", REST))
-    node = DirectNode(me, out, permits, patience, holder, hop, number, unit, rest)
+    node = DirectNode(me, out, permits, options, holder, hop, number)
     node.unsure = 0
     return node
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
-    patience, unit, rest = aged(options), units(options), int(options.get("rest", REST))
-    nodes = range(network.size)
-    return [DirectNode(me, out, permits, patience, unit=unit, rest=rest) for me in nodes]
+def make(network: Network, permits: int, options: Options, out: list[Effect]) -> list[Actor]:
+    return [DirectNode(me, out, permits, options) for me in range(network.size)]
 
 
-def aged(options: dict[str, str]) -> int:
-    return int(options["patience"]) if options["ageing"] == "stamped" else 0
+def ageing_of(options: Options) -> Ageing:
+    if options["ageing"] == "none":
+        return NoAgeing(1, 1)
+    patience = int(options["patience"])
+    return StampedAgeing(patience, patience // units(options))
 
 
 ALGORITHMS: list[Algorithm] = [

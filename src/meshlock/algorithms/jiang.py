@@ -54,7 +54,7 @@ The repairs, each marked at the lines that it changes (docs/algorithms/what-is-w
 - R10 a request that moves elsewhere, or is served by way of another node, is withdrawn.
 - R11 a node that gets the token, in whatever way, answers those that called for it.
 
-**Ageing** is a strategy (:mod:`.jiang_ageing`), and so is **backfill** (:mod:`.jiang_backfill`).
+**Ageing** is a strategy (:mod:`.ageing`), and so is **backfill** (:mod:`.jiang_backfill`).
 Parts without the token fall silent by :mod:`.jiang_calls`.
 
 **Cost** per entry: REQUEST and TOKEN one each per link on the way (Reverse Link's: just
@@ -80,7 +80,7 @@ from meshlock.algorithms.actor import (
     Reductions,
     Serves,
 )
-from meshlock.algorithms.jiang_ageing import ageing
+from meshlock.algorithms.ageing import ageing
 from meshlock.algorithms.jiang_backfill import Backfill, Strict
 from meshlock.algorithms.jiang_calls import SearchForToken
 from meshlock.algorithms.jiang_messages import (

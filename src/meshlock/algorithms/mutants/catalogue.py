@@ -10,36 +10,11 @@ from typing import Any
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.errors import Refused
 
-FILES = (
-    "general_scheme",
-    "naimi_trehel",
-    "singhal",
-    "suzuki_kasami",
-    "goscinski",
-    "mueller",
-    "neilsen_mizuno",
-    "lelann",
-    "lamport",
-    "ricart_agrawala",
-    "singhal_dynamic",
-    "raynal",
-    "maekawa",
-    "arbiter",
-    "sanders",
-    "chandy_misra",
-    "reverse_link",
-    "direct",
-    "jiang",
-    "jiang_without",
-    "recovery",
-)
-
 PREFIX = "jiang/without-"
 
 
-def read(file: str) -> list[Mutant]:
+def read(path: Path) -> list[Mutant]:
     """Those of a file. One patch may have several ``cases``, each with a name of its own."""
-    path = Path(__file__).with_name(f"{file}.toml")
     entries: list[dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))["mutants"]
     found: list[Mutant] = []
     for entry in entries:
@@ -54,6 +29,8 @@ def read(file: str) -> list[Mutant]:
     families = [mutant.family for mutant in found]
     return sorted(found, key=lambda mutant: families.index(mutant.family))
 
+
+FILES = sorted(Path(__file__).parent.glob("*.toml"))
 
 MUTANTS: dict[str, Mutant] = {mutant.name: mutant for file in FILES for mutant in read(file)}
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from meshlock.algorithms.actor import Algorithm
+from meshlock.algorithms.actor import Algorithm, Options
 from meshlock.algorithms.recovery.records import Entry
 from meshlock.algorithms.steps import units
 
@@ -19,6 +20,7 @@ class Rules(NamedTuple):
     replace_after: int
 
 
+@dataclass(eq=False)
 class Terms:
     """``nodes`` are all that should hear of an epoch; those that are no members may come and go.
     ``members`` and ``permits`` are those at first; a node's ``config`` says what holds now. Without
@@ -29,32 +31,21 @@ class Terms:
     members choose themselves, if they do.
     """
 
-    def __init__(
-        self,
-        nodes: tuple[int, ...],
-        members: tuple[int, ...],
-        permits: int,
-        lease: int,
-        wait: int,
-        algorithm: Algorithm,
-        options: dict[str, str],
-        near: Callable[[int], Iterable[int]],
-        slots: bool = False,
-        rules: Rules | None = None,
-        names: tuple[str, ...] = (),
-    ) -> None:
-        self.nodes = nodes
-        self.members = members
-        self.permits = permits
-        self.lease = lease
-        self.wait = wait
-        self.algorithm = algorithm
-        self.options = options
+    nodes: tuple[int, ...]
+    members: tuple[int, ...]
+    permits: int
+    lease: int
+    wait: int
+    algorithm: Algorithm
+    options: Options
+    near: Callable[[int], Iterable[int]]
+    slots: bool = False
+    rules: Rules | None = None
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        algorithm, options = self.algorithm, self.options
         self.units = units(options)  # of priority, in a step
-        self.near = near
-        self.slots = slots
-        self.rules = rules
-        self.names = names
         # The algorithm inside: is it for fixed networks, whose messages are routed and never lost?
         # Then: may nodes come and go, or is it for those with whom an epoch began, by their places?
         self.fixed = not algorithm.assumes.changing_links

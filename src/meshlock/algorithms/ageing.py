@@ -1,4 +1,5 @@
-"""Three ways in which waiting adds to the rank of a request of ``jiang``.
+"""Three ways in which waiting adds to the rank of a request of ``jiang``; ``direct`` has the first
+and the last.
 
 *none*: it adds nothing, and requests of low priority may starve. *printed*: every queue adds a
 little to all its entries when its node gives the token away or its client leaves, once per grant.
