@@ -7,10 +7,9 @@ from typing import ClassVar
 
 from meshlock.algorithms.actor import Actor, Algorithm, Assumptions, Effect, Message, Network
 from meshlock.properties.promises import PromisedOrder
+from meshlock.simulate.custody import CustodySimulation
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.link_changes import MobileSimulation
-from meshlock.simulate.links.at_once import AtOnce
-from meshlock.simulate.links.custody import CustodySimulation
 from meshlock.simulate.run_setup import RunSetup
 from meshlock.simulate.workload import Workload
 from meshlock.topology.mobility.changes import LinkChange, NetworkChange, Planned
@@ -128,7 +127,7 @@ class Play:
             deaths = [0.0 if dies else 0.9 for dies in dead]
             self.run.dies = lambda: deaths.pop(0)
         else:
-            self.run = AtOnce(setup, failures)
+            self.run = MobileSimulation(setup, failures)
         if trace is not None:
             promised = PromisedOrder(ordered=False, balanced=True, ageing=0.0)
             links = list(graph.links())

@@ -9,7 +9,7 @@ import pytest
 
 from meshlock.algorithms.actor import Actor, Algorithm, Effect, Network, Serves
 from meshlock.simulate import link_changes
-from meshlock.simulate.links.at_once import AtOnce
+from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.run_setup import RunSetup
 from meshlock.simulate.settings import run_settings, simulation
 from meshlock.simulate.workload import Workload
@@ -147,7 +147,7 @@ def moving(says: dict[str, str], requests: int, spec: str, *, sink: io.BytesIO) 
         changes=found.changes,
         trace=TraceWriter(sink, False),
     )
-    run = AtOnce(setup, "drain")
+    run = MobileSimulation(setup, "drain")
     run.start()
     while run.run(1000):
         pass

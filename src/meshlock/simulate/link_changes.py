@@ -1,4 +1,8 @@
-"""A simulation whose links come and go; :mod:`.links` says what becomes of what is on them.
+"""A simulation whose links come and go. Here their two ends learn of every change at the same
+time, as the papers assume; :mod:`.custody` and :mod:`.routed` have other links.
+
+A link that fails first settles what is on it, as :mod:`meshlock.world.channels` says. Then both
+ends learn of it.
 
 Changes go on until every request is served, until the stream ends, or until the run is
 *stalled*: nobody is inside, and nobody has entered during a long series of changes, so that
@@ -15,6 +19,7 @@ from meshlock.simulate.engine import Simulation
 from meshlock.simulate.run_setup import RunSetup
 from meshlock.topology.mobility.changes import Changes, LinkChange, Move, NetworkChange, Planned
 from meshlock.topology.mobility.live_graph import LiveGraph
+from meshlock.world.channels import LEASES
 from meshlock.world.clients import SimulatedClient
 from meshlock.world.lives import LayeredNodes
 
@@ -22,9 +27,14 @@ PATIENCE = 1_000_000
 """Changes without an entry, partitions or not: after these, the run counts as stalled."""
 
 
+ENDLESS = 100_000
+"""Messages on one failing link at one time: more of them answer each other forever."""
+
+
 class MobileSimulation(Simulation):
-    def __init__(self, setup: RunSetup, layered: LayeredNodes | None = None) -> None:
+    def __init__(self, setup: RunSetup, failures: str, layered: LayeredNodes | None = None) -> None:
         super().__init__(setup, layered)
+        self.failures = failures
         network = setup.network
         assert isinstance(network, LiveGraph)
         self.graph = network
@@ -132,18 +142,29 @@ class MobileSimulation(Simulation):
         self.map_crossings += 2 * self.link_count
         self.failed(one, other)
 
-    # -- what a model of links says -------------------------------------------------------
+    # -- what becomes of a link ---------------------------------------------------------
 
     def formed(self, one: int, other: int) -> None:
         """This link is there now."""
-        raise NotImplementedError
+        self.monitor.changed(self.graph.components == 1)
+        self.link_changes(one, other, True)
+        self.link_changes(other, one, True)
 
     def failing(self, one: int, other: int) -> None:
         """This link is about to fail."""
+        if self.empty_link(one, other, self.failures, ENDLESS):
+            return
+        text = f"nodes {one} and {other} answer each other for ever on their failing link"
+        self.monitor.report("neighbours", self.now, text)
+        self.empty_link(one, other, LEASES, ENDLESS)  # the rest is lost
 
     def failed(self, one: int, other: int) -> None:
         """This link is there no more."""
-        raise NotImplementedError
+        self.monitor.changed(self.graph.components == 1)
+        self.forget_order(one, other)
+        self.forget_order(other, one)
+        self.link_changes(one, other, False)
+        self.link_changes(other, one, False)
 
     def pieces(self) -> int:
         return self.graph.components
@@ -154,6 +175,23 @@ class MobileSimulation(Simulation):
             self.restless = True  # parts without the token may look for it for ever
 
     # -- messages -----------------------------------------------------------------------
+
+    def deliver(self, message: Message) -> None:
+        if message.serial == 0:
+            return  # it was dealt with when its link failed
+        if self.strays and self.is_stray(message):
+            return
+        self.take_off(message)
+        super().deliver(message)
+
+    def transmit(self, message: Message) -> None:
+        if message.serial > 0:
+            raise ValueError(f"node {message.sender} sent one {message.kind} object twice")
+        if not self.graph.linked(message.sender, message.receiver):
+            self.stray(message)
+            return
+        self.put_on(message)
+        super().transmit(message)
 
     def drop(self, message: Message) -> None:
         self.in_flight -= 1
@@ -210,12 +248,8 @@ class MobileSimulation(Simulation):
         """A message to where its sender sees no link: a fault, and nobody gets it."""
         super().transmit(message)
         self.strays.add(message.serial)
-        self.monitor.report(
-            "neighbours",
-            self.now,
-            f"node {message.sender} sends {message.kind} to node {message.receiver}, "
-            f"to which it has no link",
-        )
+        way = f"node {message.sender} sends {message.kind} to node {message.receiver}"
+        self.monitor.report("neighbours", self.now, f"{way}, to which it has no link")
 
     # -- the end --------------------------------------------------------------------------
 

@@ -25,11 +25,10 @@ from meshlock.algorithms.actor import Actor, Algorithm
 from meshlock.algorithms.registry import ALGORITHMS, find, refuse_impossible, with_defaults
 from meshlock.algorithms.steps import in_grants, step
 from meshlock.errors import Attempt, Refused, setting
+from meshlock.simulate.custody import CustodySimulation
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.engine import Simulation
 from meshlock.simulate.link_changes import MobileSimulation
-from meshlock.simulate.links.at_once import AtOnce
-from meshlock.simulate.links.custody import CustodySimulation
 from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.recovery_settings import number, share, with_recovery
 from meshlock.simulate.run_settings import RECOVERY, RunSettings, Values
@@ -288,7 +287,7 @@ def simulation(settings: RunSettings, trace: TraceWriter | None) -> Simulation:
     elif settings.failures == CUSTODY:
         run = CustodySimulation(setup, duration("notice", settings.notice or USUAL_NOTICE, seed))
     else:
-        run = AtOnce(setup, settings.failures)
+        run = MobileSimulation(setup, settings.failures)
     if trace is not None:
         trace.begin(trace_setup(settings, run), run.nodes)
     return run

@@ -17,9 +17,8 @@ from __future__ import annotations
 from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.messages import Inner
 from meshlock.properties.paths import labelled
-from meshlock.simulate.engine import ArrivalOrder
+from meshlock.simulate.engine import ArrivalOrder, Simulation
 from meshlock.simulate.link_changes import MobileSimulation
-from meshlock.simulate.links.at_once import ENDLESS
 from meshlock.simulate.run_setup import RunSetup
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.world.channels import LEASES
@@ -35,7 +34,7 @@ class RoutedSimulation(MobileSimulation):
         layered = LayeredNodes(
             layer, setup.algorithm, setup.options, setup.permits, self.usable.neighbours
         )
-        super().__init__(setup, layered)
+        super().__init__(setup, LEASES, layered)
         self.lives = layered
         self.base = base  # the links there are, with nodes up or down
         self.graph = self.usable  # those that can be used
@@ -74,11 +73,7 @@ class RoutedSimulation(MobileSimulation):
 
     def formed(self, one: int, other: int) -> None:
         self.network_changed()
-        self.link_changes(one, other, True)
-        self.link_changes(other, one, True)
-
-    def failing(self, one: int, other: int) -> None:
-        self.empty_link(one, other, LEASES, ENDLESS)
+        super().formed(one, other)
 
     def failed(self, one: int, other: int) -> None:
         self.network_changed()
@@ -196,7 +191,7 @@ class RoutedSimulation(MobileSimulation):
             message.travelled = self.lives.clocks.longest(under_way)
             self.forget(message)
             self.in_flight += 1
-        super().deliver(message)
+        Simulation.deliver(self, message)
 
     def lose(self, message: Message) -> None:
         self.take_off(message)

@@ -26,11 +26,12 @@ from random import Random
 
 from meshlock.algorithms.actor import Message
 from meshlock.simulate.durations import Duration
+from meshlock.simulate.engine import Simulation
 from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.run_setup import RunSetup
 from meshlock.topology.mobility.changes import NetworkChange
 from meshlock.topology.mobility.live_graph import LiveGraph
-from meshlock.world.channels import precious
+from meshlock.world.channels import CUSTODY, precious
 
 NO_LIFE = 0
 
@@ -81,7 +82,7 @@ class Detour(NetworkChange):
 
 class CustodySimulation(MobileSimulation):
     def __init__(self, setup: RunSetup, notice: Duration) -> None:
-        super().__init__(setup)
+        super().__init__(setup, CUSTODY)
         network = self.graph
         self.notice = notice
         self.dies = Random(f"{setup.seed}:dies").random
@@ -123,6 +124,9 @@ class CustodySimulation(MobileSimulation):
             waiting = self.stranded.pop(key)
             self.seek(waiting, 0)
             self.seek(waiting, 1)
+
+    def failing(self, one: int, other: int) -> None:
+        """What is on it goes on."""
 
     def failed(self, one: int, other: int) -> None:
         line = self.lines[self.link(one, other)]
@@ -233,7 +237,7 @@ class CustodySimulation(MobileSimulation):
     def deliver_late(self, line: CustodyLink, end: int) -> None:
         message = line.custody[end].pop(0)
         self.late += 1
-        super().deliver(message)
+        Simulation.deliver(self, message)
 
     # -- messages on the link ---------------------------------------------------------------
 
@@ -248,7 +252,7 @@ class CustodySimulation(MobileSimulation):
             line.waiting[end].append(message)
             return
         line.wire[end].remove(message)
-        super().deliver(message)
+        Simulation.deliver(self, message)
 
     def transmit(self, message: Message) -> None:
         if message.serial > 0:
@@ -261,7 +265,7 @@ class CustodySimulation(MobileSimulation):
         life = line.sees[1 - end]
         if life != NO_LIFE and line.noticed[end] != life:
             line.wire[end].append(message)
-            super().transmit(message)
+            Simulation.transmit(self, message)
         elif precious(message):
             self.number_unsent(message)
             line.custody[end].append(message)
@@ -269,7 +273,7 @@ class CustodySimulation(MobileSimulation):
         elif life == NO_LIFE:
             self.stray(message)
         else:  # the receiver has noticed what the sender has not
-            super().transmit(message)
+            Simulation.transmit(self, message)
             self.strays.add(message.serial)
 
     def number_unsent(self, message: Message) -> None:
