@@ -133,7 +133,7 @@ class End(asyncio.Transport):
             return SimpleNamespace(setsockopt=lambda *_: None)
         if name == "peercert":  # what TLS would have proved
             return {
-                "subject": ((("commonName", getattr(owner(self.other), "name", "")),),),
+                "subject": ((("commonName", getattr(keeper(self.other.protocol), "name", "")),),),
                 "notBefore": "Jan  1 00:00:00 1970 GMT",
                 "notAfter": "Dec 31 23:59:59 9999 GMT",
             }
@@ -252,6 +252,7 @@ class Network:
         self.disk: Callable[[], float] = lambda: 0.0  # how long the next write takes
         self.loop: VirtualLoop
         self.listening: dict[int, Mesh] = {}
+        self.dead: list[Mesh] = []  # whose machines are switched off: they dial nobody either
         self.wires: dict[int, Wire] = {}  # dialled port: leads to another
         self.ports = 7000
 
@@ -289,8 +290,11 @@ class Network:
             raise ConnectionRefusedError
         if wire.refuses():
             raise ConnectionResetError
+        protocol = factory()
+        if keeper(protocol) in self.dead:
+            raise ConnectionResetError
         self.ports += 1
-        dialler = End(wire, factory(), (HOST, wire.port))
+        dialler = End(wire, protocol, (HOST, wire.port))
         dialled = End(wire, LinkConnection(mesh, dialled=False), (HOST, self.ports))
         dialler.other, dialled.other = dialled, dialler
         wire.ends |= {dialler, dialled}
@@ -300,16 +304,17 @@ class Network:
 
     def kill(self, mesh: Mesh) -> None:
         """As if its machine were switched off: its connections are silent for ever."""
+        self.dead.append(mesh)
         for port in [port for port, other in self.listening.items() if other is mesh]:
             del self.listening[port]
         for wire in self.wires.values():
-            for end in [end for end in wire.ends if owner(end) is mesh]:
+            for end in [end for end in wire.ends if keeper(end.protocol) is mesh]:
                 end.vanish()
 
 
-def owner(end: End) -> object:
-    assert isinstance(end.protocol, LinkConnection)
-    return end.protocol.keeper
+def keeper(protocol: object) -> object:
+    assert isinstance(protocol, LinkConnection)
+    return protocol.keeper
 
 
 def run(
