@@ -645,6 +645,13 @@ ADAPTERS = [
         "::test_who_is_back_while_an_epoch_is_proposed_is_asked_for_its_report",
     ),
     Sabotage(
+        "deaf-when-stopped",
+        "a node whose pool has stopped for another is not told who has no vote",
+        [(adapter, "READ_WHEN_STOPPED", "")],
+        "live/pools/test_lost_disks.py"
+        "::test_a_reset_is_followed_by_nodes_that_think_of_a_quorum_still",
+    ),
+    Sabotage(
         "replaces-nobody",
         "a member that stays away is not replaced",
         [(Autopilot, "change", replace_nobody)],

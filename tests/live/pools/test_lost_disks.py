@@ -29,6 +29,7 @@ LEASE = 3.0
 
 class World:
     most_members = 5
+    clock_rate = 1.0
 
     def __init__(self, network: Network, folder: Path, names: str) -> None:
         self.network = network
@@ -41,7 +42,11 @@ class World:
     async def start(self, name: str) -> None:
         peers = [f"{HOST}:{port}" for other, port in self.ports.items() if other in self.nodes]
         node = Node(
-            name, listen=f"{HOST}:{self.ports[name]}", peers=peers, state=self.folder / name
+            name,
+            listen=f"{HOST}:{self.ports[name]}",
+            peers=peers,
+            state=self.folder / name,
+            clock_rate=self.clock_rate,
         )
         self.nodes[name] = node
         await node.start()
@@ -80,6 +85,14 @@ class World:
         for name in names:
             await self.start(name)
         return killed
+
+    async def reset(self, name: str) -> float:
+        """As soon as it is possible; the result is when that was."""
+        while True:
+            with suppress(Refused):
+                await self.nodes[name]._local.pools["docks"].participation.reset()
+                return asyncio.get_running_loop().time()
+            await a_while(0.02)
 
     def unserved(self, since: float) -> float:
         """The longest time in which nobody was granted anything."""
@@ -140,6 +153,29 @@ def test_members_that_have_forgotten_are_no_quorum(
         assert not any(unready(pool(node)) for node in world.nodes.values())
 
     run(tmp_path, names, story)
+
+
+@pytest.mark.parametrize("settled", [False, True])
+@pytest.mark.parametrize("rate", [0.99, 1.01])
+def test_a_reset_is_followed_by_nodes_that_think_of_a_quorum_still(
+    tmp_path: Path, rate: float, settled: bool
+) -> None:
+    """It comes within a lease after the restarts, so at first they only stop their pool."""
+
+    async def story(world: World) -> None:
+        world.clock_rate = rate
+        await world.begin(5)
+        await world.lose("abc")
+        known = [lambda node=node: pool(node).get("members") for node in world.nodes.values()]
+        await eventually(lambda: not settled or all(one() for one in known))
+        began = await world.reset("e")
+        await eventually(
+            lambda: all(granted and granted[-1] > began for granted in world.granted.values())
+        )
+        assert asyncio.get_running_loop().time() - began < 8 * LEASE
+        assert not any(pool(node)["conflict"] for node in world.nodes.values())
+
+    run(tmp_path, "abcde", story)
 
 
 def test_members_that_have_forgotten_say_what_to_do_when_no_quorum_names_them(

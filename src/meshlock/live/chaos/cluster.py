@@ -110,14 +110,15 @@ class Cluster:
     def of_link(self, link: Link) -> list[Relay]:
         return [self.relays[link], self.relays[link[1], link[0]]]
 
-    async def grow(self) -> None:
-        """Until all are members."""
+    async def grow(self) -> bool:
+        """Until all are members; False if that is not soon."""
         end = now() + GROWTH * self.plan.lease
         while now() < end:
             pools = await asyncio.gather(*[one.status() for one in self.agents.values()])
             if all(len((one or {}).get("members", ())) == len(pools) for one in pools):
-                break
+                return True
             await asyncio.sleep(self.plan.lease / 10)
+        return False
 
     async def close(self) -> None:
         for seat in (*self.slots, *self.agents.values()):

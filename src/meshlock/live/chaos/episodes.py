@@ -214,7 +214,8 @@ async def lose_most_disks(chaos: Chaos, event: PlannedFault) -> None:
     chaos.note("reset", now(), f"by {left[0]}")
     for agent in cluster.agents.values():
         agent.forgiven.update(GIVES_WAY)
-    await cluster.grow()
+    if not await cluster.grow():
+        chaos.fail(left[0], "reset the pool, and not all nodes are members of it")
     chaos.changing = False
     cluster.write(lines.SettledLine(t=now()))
 

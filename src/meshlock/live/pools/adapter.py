@@ -27,6 +27,7 @@ from meshlock.algorithms.recovery.messages import (
     RELIABLE,
     Conflict,
     Inner,
+    Voteless,
     carrier,
     content,
 )
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
     from meshlock.live.pools.recording import Recording
 
 NOTHING: dict[str, Any] = {}
+
+READ_WHEN_STOPPED = Voteless.kind
+"""By this a node knows that its pool has no quorum, and may end for another."""
 
 BOUNDS: Final = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Upper bounds of the waiting times that are counted together, in seconds."""
@@ -442,8 +446,10 @@ class Adapter:
         shape = self.shapes.get(frame.kind)
         if shape is None:
             self.receive_control(sender, frame)
-        elif frame.identity == self.identity and not self.stopped:  # else of another of this name
-            self.deliver(sender, frame, shape)
+        elif frame.identity == self.identity and (
+            not self.stopped or frame.kind == READ_WHEN_STOPPED
+        ):
+            self.deliver(sender, frame, shape)  # else it is of another pool of this name
 
     def deliver(self, sender: str, frame: Carry | RoutedFrame, shape: Shape) -> None:
         number = self.numbers.get(sender)

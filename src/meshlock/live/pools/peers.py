@@ -209,16 +209,22 @@ class Peers:
         return core is not None and core.tokens() == 0
 
     def doubt(self, peer: str, payload: bytes) -> None:
-        """Our pool is not over, but two leases from now it may have to be."""
+        """Our pool is not over, but every two leases from now on it may have to be."""
         name, members = self.pool.name, self.adapter.members
-        self.mesh.refusals.note(peer, f"it claims that the pool {name} has ended, but it has not")
-        if members is not None and peer not in self.doubted:
-            self.doubted.add(peer)
-            lease = members.configuration.lease / 1e6
-            self.mesh.failures.later(RECONSIDERS * lease, "pool", self.reconsider, peer, payload)
+        if peer not in self.doubted:
+            reason = f"it claims that the pool {name} has ended, but it has not"
+            self.mesh.refusals.note(peer, reason)
+            if members is not None:
+                self.doubted.add(peer)
+                lease = members.configuration.lease / 1e6
+                later = self.mesh.failures.later
+                later(RECONSIDERS * lease, "pool", self.reconsider, peer, payload)
 
     def reconsider(self, peer: str, payload: bytes) -> None:
-        if peer in self.mesh.linked and not self.pool.closed:
+        """What that peer said once counts as said once."""
+        if peer in self.doubted and not self.pool.closed:
+            self.doubted.discard(peer)
+            self.heard[peer] -= 1
             self.receive(peer, payload)
 
     def shares(self, peer: str, news: News) -> None:
