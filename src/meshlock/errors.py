@@ -1,5 +1,7 @@
 """What meshlock raises at a caller; the command line prints the text and exits 2."""
 
+from __future__ import annotations
+
 _before = ""
 """The name of a setting, in a sentence; nothing: it is an argument of a function."""
 
@@ -43,8 +45,9 @@ class NodeClosed(Refused):
 class NoSuchPool(Refused):
     """Nobody in the mesh has made it."""
 
-    def __init__(self, name: str, known: list[str]) -> None:
-        super().__init__(f"No pool '{name}'; known: {', '.join(sorted(known)) or 'none'}.")
+    @classmethod
+    def among(cls, name: str, known: list[str]) -> NoSuchPool:
+        return cls(f"No pool '{name}'; known: {', '.join(sorted(known)) or 'none'}.")
 
 
 class NotInTime(TimeoutError):

@@ -305,7 +305,7 @@ def known(agent: Connection) -> dict[str, Any]:
 def status_of(agent: Connection, name: str) -> dict[str, Any]:
     pools = known(agent)
     if name not in pools or not pools[name]["known"]:
-        raise NoSuchPool(name, [other for other, said in pools.items() if said["known"]])
+        raise NoSuchPool.among(name, [other for other, said in pools.items() if said["known"]])
     said: dict[str, Any] = pools[name]
     return said
 

@@ -414,7 +414,7 @@ def test_clients_set_the_permits_and_change_the_members(agent: Agent) -> None:
 
 def test_a_pool_that_nobody_knows(agent: Agent) -> None:
     with meshlock.connect(agent.socket) as found:
-        with pytest.raises(Refused, match="No pool 'dokcs'; known: bays, docks"):
+        with pytest.raises(meshlock.NoSuchPool, match="No pool 'dokcs'; known: bays, docks"):
             found.pool("dokcs").acquire()
         with pytest.raises(Refused, match="is not a valid name for a pool"):
             found.pool("a b")

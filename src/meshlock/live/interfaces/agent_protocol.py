@@ -14,7 +14,7 @@ from collections import deque
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quoted
 
-from meshlock.errors import NotInTime, Refused
+from meshlock.errors import NoSuchPool, NotInTime, Refused
 from meshlock.live.machine import clock
 from meshlock.live.machine.labels import fitting
 
@@ -158,7 +158,7 @@ def refusal(status: int, said: bytes) -> Exception:
         answer, why = {}, f"The agent answered {status}."
     if answer.get("timed_out"):
         return NotInTime(why)
-    return NoAgent(why) if status == 503 else Refused(why)
+    return {404: NoSuchPool, 503: NoAgent}.get(status, Refused)(why)
 
 
 class AgentExchange:

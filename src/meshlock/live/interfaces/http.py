@@ -135,7 +135,7 @@ class Interface:
     def shown(self, name: str) -> dict[str, Any]:
         pool = self.node.pools.get(name)
         if pool is None:
-            raise NoSuchPool(name, self.node.registry.known_pools())
+            raise NoSuchPool.among(name, self.node.registry.known_pools())
         status = pool.describe()
         stable = {key: value for key, value in status.items() if key not in CHANGING}
         for key in ("holding", "waiting"):

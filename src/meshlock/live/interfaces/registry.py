@@ -250,7 +250,7 @@ class Registry:
         if not settled or wanted or name in self.foundings or hoping:
             return None
         known = self.known_pools()
-        return None if name in known else NoSuchPool(name, known)
+        return None if name in known else NoSuchPool.among(name, known)
 
     def known_pools(self) -> list[str]:
         return [name for name, pool in self.pools.items() if pool.adapter.configuration is not None]
