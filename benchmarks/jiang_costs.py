@@ -49,7 +49,7 @@ def ageing() -> None:
             patience=str(patience),
         )
         measures = run.measures
-        low, high = measures.by_priority.times[1], measures.by_priority.times[9]
+        low, high = measures.by_priority[1], measures.by_priority[9]
         figures = (
             f"{measures.base.pairs / measures.entries:.2f}",
             f"{measures.known / measures.entries:.3f}",

@@ -204,12 +204,12 @@ def test_backfill_lets_the_small_go_sooner_and_still_serves_the_large():
     assert filled.monitor.violated == {}
 
     def mean(run, want):
-        times = run.measures.by_want.times[want]
+        times = run.measures.by_want[want]
         return sum(times) / len(times)
 
     assert mean(filled, 1) < 0.9 * mean(strict, 1)
     assert mean(filled, 4) < 1.25 * mean(strict, 4)
-    assert max(filled.measures.by_want.times[4]) < 2 * max(strict.measures.by_want.times[4])
+    assert max(filled.measures.by_want[4]) < 2 * max(strict.measures.by_want[4])
 
 
 def test_deadlines_are_met_more_often_than_by_chance():

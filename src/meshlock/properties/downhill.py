@@ -15,8 +15,7 @@ who could climb has stopped halfway.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Final, NamedTuple, cast
 
 from meshlock.algorithms.actor import Actor, Frozen, Message
 from meshlock.properties.structure import Structure, Wrong
@@ -24,8 +23,7 @@ from meshlock.properties.structure import Structure, Wrong
 DOWNHILL: Final = "downhill"
 
 
-@dataclass
-class Slope:
+class Slope(NamedTuple):
     """What is seen of one node."""
 
     height: tuple[int, ...]
@@ -34,19 +32,12 @@ class Slope:
 
 
 class Downhill(Structure):
-    def __init__(self, judged: set[str]) -> None:
-        super().__init__(judged)
-        self.slopes: list[Slope] = []
-
     def glimpse(self, node: Actor, inbox: list[Message]) -> Frozen:
         givers = tuple([message.sender for message in inbox if message.tokens() > 0])
-        return (node.altitude(), node.tokens() > 0, givers)
-
-    def remember(self, glimpse: Frozen) -> None:
-        self.slopes.append(Slope(*cast(Any, glimpse)))
+        return Slope(node.altitude() or (), node.tokens() > 0, givers)
 
     def wrong(self, seen: tuple[int, ...], neighbours: list[list[int]]) -> list[Wrong]:
-        slopes = [self.slopes[number] for number in seen]
+        slopes = [cast(Slope, self.glimpses[number]) for number in seen]
         heights = [slope.height for slope in slopes]
         if len(set(heights)) < len(heights):
             return [(DOWNHILL, f"two nodes are equally high: {heights}")]

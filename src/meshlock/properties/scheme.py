@@ -17,8 +17,7 @@ Helary, Mostefaoui and Raynal, INRIA RR-1692, section 3: Properties 1 to 3 and P
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Final, NamedTuple, cast
 
 from meshlock.algorithms.actor import NIL, Actor, Frozen, Message
 from meshlock.algorithms.general_scheme import Request, SchemeNode, Token
@@ -31,8 +30,7 @@ ORIENTED: Final = "oriented"
 PROPERTIES: Final = (ASKED, LENDER, IDLE, ORIENTED)
 
 
-@dataclass
-class TokenBranch:
+class TokenBranch(NamedTuple):
     """What is seen of one node."""
 
     me: int
@@ -53,10 +51,6 @@ class TokenBranch:
 
 
 class Scheme(Structure):
-    def __init__(self, judged: set[str]) -> None:
-        super().__init__(judged)
-        self.branches: list[TokenBranch] = []
-
     def glimpse(self, node: Actor, inbox: list[Message]) -> Frozen:
         assert isinstance(node, SchemeNode)
         sons = set(node.waiting.others())  # (a2)
@@ -73,14 +67,13 @@ class Scheme(Structure):
         if node.mandator != NIL:
             sons.add(node.mandator)  # (a3)
         sons.discard(node.me)
-        token = (node.me, node.asked, node.token_here, node.father, node.lender, node.mandator)
-        return (*token, tuple(sorted(sons)), tuple(loans), gifts)
-
-    def remember(self, glimpse: Frozen) -> None:
-        self.branches.append(TokenBranch(*cast(Any, glimpse)))
+        return TokenBranch(
+            *(node.me, node.asked, node.token_here, node.father, node.lender, node.mandator),
+            *(tuple(sorted(sons)), tuple(loans), gifts),
+        )
 
     def wrong(self, seen: tuple[int, ...], neighbours: list[list[int]]) -> list[Wrong]:
-        branches = [self.branches[number] for number in seen]
+        branches = [cast(TokenBranch, self.glimpses[number]) for number in seen]
         found = [
             (ASKED, asked(branches)),
             (LENDER, one_lender(branches)),

@@ -23,25 +23,20 @@ class Structure:
     def __init__(self, judged: set[str]) -> None:
         self.judged = judged
         self.numbers: dict[Frozen, int] = {}
+        self.glimpses: list[Frozen] = []  # by number
 
     def names(self) -> list[str]:
         return sorted(self.judged)
 
     def see(self, node: Actor, inbox: list[Message]) -> int:
         """The number of the glimpse of this node, with this on its way to it."""
-        key = self.glimpse(node, inbox)
-        known = self.numbers.get(key, -1)
-        if known < 0:
-            known = len(self.numbers)
-            self.numbers[key] = known
-            self.remember(key)
-        return known
+        glimpse = self.glimpse(node, inbox)
+        number = self.numbers.setdefault(glimpse, len(self.glimpses))
+        if number == len(self.glimpses):
+            self.glimpses.append(glimpse)
+        return number
 
     def glimpse(self, node: Actor, inbox: list[Message]) -> Frozen:
-        raise NotImplementedError
-
-    def remember(self, glimpse: Frozen) -> None:
-        """A new glimpse, whose number is that of those before it."""
         raise NotImplementedError
 
     def wrong(self, seen: tuple[int, ...], neighbours: list[list[int]]) -> list[Wrong]:

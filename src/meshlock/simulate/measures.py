@@ -7,22 +7,13 @@ from bisect import bisect_left, bisect_right, insort
 from meshlock.world.clients import SimulatedClient
 from meshlock.world.effects import Kinds, by_name
 
+MOST_LEVELS = 1000
+"""Priorities, or numbers of permits, whose waiting times are kept apart."""
 
-class Levels:
-    """Waiting times by level: of a priority, or of how many permits were wanted."""
 
-    MOST = 1000  # levels kept apart; the times of further ones are not kept by level
-
-    def __init__(self) -> None:
-        self.times: dict[int, list[float]] = {}
-
-    def add(self, level: int, wait: float) -> None:
-        times = self.times.get(level)
-        if times is None:
-            if len(self.times) >= self.MOST:
-                return
-            times = self.times[level] = []
-        times.append(wait)
+def add_wait(times: dict[int, list[float]], level: int, wait: float) -> None:
+    if level in times or len(times) < MOST_LEVELS:
+        times.setdefault(level, []).append(wait)
 
 
 class Overtakings:
@@ -50,14 +41,12 @@ class Overtakings:
     def enters(self, rank: float) -> None:
         place = self.block(rank)
         block = self.blocks[place]
-        del block[bisect_left(block, rank)]
         above = len(block) - bisect_right(block, rank)
         for later in range(place + 1, len(self.blocks)):
             other = self.blocks[later]
             above += len(other) if other[0] > rank else len(other) - bisect_right(other, rank)
         self.pairs += above
-        if not block and len(self.blocks) > 1:
-            del self.blocks[place]
+        self.gives_up(rank)
 
     def gives_up(self, rank: float) -> None:
         place = self.block(rank)
@@ -94,8 +83,8 @@ class RunMeasures:
         self.sent = sent
         self.more_crossings = 0  # of links, than one by every message
         self.waits: list[float] = []
-        self.by_priority = Levels()
-        self.by_want = Levels()
+        self.by_priority: dict[int, list[float]] = {}
+        self.by_want: dict[int, list[float]] = {}
         self.entries_by_node = [0] * nodes
         self.held = 0
         self.held_since = 0.0
@@ -142,9 +131,9 @@ class RunMeasures:
         self.waits.append(wait)
         self.entries_by_node[client.node] += 1
         if self.sized:
-            self.by_want.add(client.want, wait)
+            add_wait(self.by_want, client.want, wait)
         if self.ranked:
-            self.by_priority.add(client.priority // self.units, wait)
+            add_wait(self.by_priority, client.priority // self.units, wait)
             self.base.enters(client.priority)
             self.aged.enters(client.rank)
             if known is not None and known > client.priority:

@@ -44,10 +44,10 @@ def figures(run: Simulation, seed: int, cpu: float) -> dict[str, Any]:
     messages = sum(measures.messages.values())
     entries = measures.entries
     per_entry = messages / entries if entries else 0.0
-    levels = sorted(measures.by_priority.times.items())
+    levels = sorted(measures.by_priority.items())
     if not measures.ranked:
         levels = [(run.workload.priorities[0], measures.waits)]
-    wants = sorted(measures.by_want.times.items())
+    wants = sorted(measures.by_want.items())
     if not measures.sized and entries:
         wants = [(run.workload.wants[0], measures.waits)]
     result: dict[str, Any] = {

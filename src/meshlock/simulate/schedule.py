@@ -7,6 +7,8 @@ is shrunk (:mod:`.shrink`).
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from meshlock.algorithms.actor import Algorithm
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.steps import UNIT
@@ -22,15 +24,15 @@ NONE = (-1, -1)
 """No link."""
 
 
+@dataclass
 class Action:
     """One line of a scenario, and the nodes it is about."""
 
-    def __init__(self, verb: str, one: int, other: int = -1, rest: str = "") -> None:
-        self.verb = verb
-        self.one = one
-        self.other = other
-        self.rest = rest  # of a request: want and priority; of a delivery: which message; ...
-        self.choice = -1  # what the outside chose before, where there was a choice
+    verb: str
+    one: int
+    other: int = -1
+    rest: str = ""  # of a request: want and priority; of a delivery: which message; ...
+    choice: int = -1  # what the outside chose before, where there was a choice
 
     def text(self) -> str:
         about = f"{self.one}" if self.one >= 0 else ""
@@ -41,9 +43,7 @@ class Action:
         return " ".join([part for part in (self.verb, about, self.rest) if part])
 
     def renamed(self, names: dict[int, int]) -> Action:
-        twin = Action(self.verb, names[self.one], names.get(self.other, -1), self.rest)
-        twin.choice = self.choice
-        return twin
+        return replace(self, one=names[self.one], other=names.get(self.other, -1))
 
     @property
     def node(self) -> int:
@@ -51,28 +51,18 @@ class Action:
         return self.other if self.verb == "deliver" else self.one
 
 
+@dataclass
 class Schedule:
-    """``setup``: the other lines of a scenario's set-up."""
-
-    def __init__(
-        self,
-        algorithm: Algorithm,
-        setup: list[str],
-        size: int,
-        links: list[tuple[int, int]],
-        tree: list[int],
-        actions: list[Action],
-    ) -> None:
-        self.algorithm = algorithm
-        self.setup = setup
-        self.size = size
-        self.links = links
-        self.tree = tree  # everybody's father at the start; empty: not said
-        self.actions = actions
+    algorithm: Algorithm
+    setup: list[str]  # the other lines of a scenario's set-up
+    size: int
+    links: list[tuple[int, int]]
+    tree: list[int]  # the father of each node at the start; empty: not said
+    actions: list[Action]
 
     def but(self, actions: list[Action]) -> Schedule:
         """The same set-up with other actions."""
-        return Schedule(self.algorithm, self.setup, self.size, self.links, self.tree, actions)
+        return replace(self, actions=actions)
 
     @property
     def leased(self) -> bool:
