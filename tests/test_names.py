@@ -18,15 +18,23 @@ import meshlock
 ROOT = Path(meshlock.__file__).parent
 HOUSE = Path(__file__).parent.parent
 
-OF_PAPERS = {"Inquire", "Link", "Release", "Reply", "Request", "Signal", "Token", "Update", "Yield"}
+OF_PAPERS = {
+    "GrantMessage",
+    "Inquire",
+    "Link",
+    "Release",
+    "Reply",
+    "Request",
+    "Signal",
+    "Token",
+    "Update",
+    "Yield",
+}
 """Messages that several papers have, each with fields of its own."""
 
 HOMONYMS = {
     "Acquire",
-    "Entry",
-    "Grant",
     "Outcome",
-    "Part",
     "Place",
     "Sample",
 }

@@ -7,7 +7,15 @@ from laboratory import run
 from prompt import Scene
 
 from meshlock.algorithms.actor import Effect, Enter
-from meshlock.algorithms.direct import LINES, REST, DirectNode, Grant, Release, Request, Token
+from meshlock.algorithms.direct import (
+    LINES,
+    REST,
+    DirectNode,
+    GrantMessage,
+    Release,
+    Request,
+    Token,
+)
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.algorithms.ranked import LATER
 
@@ -105,7 +113,7 @@ def test_a_token_that_moves_on_waits_for_grants_to_be_acknowledged() -> None:
     holder.request(1, 1, 5)
     holder.receive(Request(0, 1, 1, 1, 1, 5, 50, 0, True))
     holder.receive(Request(0, 2, 1, 1, 1, 5, 50, 0, True))
-    assert [type(effect).__name__ for effect in out[1:]] == ["Grant"]
+    assert [effect.kind for effect in out[1:]] == ["GRANT"]
     holder.ask_again()
     assert len(out) == 2 and holder.holder
     holder.unacknowledged(0)
@@ -172,10 +180,10 @@ def test_all_permits_move_with_the_token_and_some_are_sent() -> None:
     holder.request(1, 1, 5)
     holder.receive(Request(0, 1, 1, 1, 1, 5, 50, 0, True))
     holder.receive(Request(0, 2, 1, 1, 2, 5, 50, 0, True))
-    grants = [effect for effect in out if isinstance(effect, Grant)]
+    grants = [effect for effect in out if isinstance(effect, GrantMessage)]
     assert [(one.receiver, *one.freeze()) for one in grants] == [(1, "GRANT", 1, 1, 2, 0)]
     holder.receive(Release(0, 1, 0))
-    grants = [effect for effect in out if isinstance(effect, Grant)]
+    grants = [effect for effect in out if isinstance(effect, GrantMessage)]
     assert (grants[-1].receiver, grants[-1].count, holder.free, holder.holder) == (2, 2, 0, True)
 
 
@@ -190,15 +198,15 @@ def test_a_grant_is_for_whom_it_was_made() -> None:
     node.request(4, 1, 9)  # it takes the line of the last
     [asked] = said(out)
     assert asked[2] == third + 3
-    node.receive(Grant(1, third, 1, 4, 0))
+    node.receive(GrantMessage(1, third, 1, 4, 0))
     assert said(out) == [(3,)]
     node.request(5, 2, 1)
     assert said(out) == []  # the others are first, and have asked
-    node.receive(Grant(1, asked[2], 1, 5, 0))
+    node.receive(GrantMessage(1, asked[2], 1, 5, 0))
     entered, asked = said(out)
     assert entered == (4,)
     assert (asked[2], *asked[4:6]) == (third + 6, 2, 1)
-    node.receive(Grant(1, second, 1, 6, 0))
+    node.receive(GrantMessage(1, second, 1, 6, 0))
     assert said(out) == [(2,)]
 
 
@@ -241,7 +249,7 @@ def test_a_grant_that_nobody_wants_any_more_goes_back() -> None:
     node.withdraw(1)
     node.request(2, 1, 2)
     said(out)
-    node.receive(Grant(1, asked[2], 1, 4, 0))
+    node.receive(GrantMessage(1, asked[2], 1, 4, 0))
     assert said(out) == [("RELEASE", 1, 0)]
     assert node.free_permits() == 0 and not node.clients
 
@@ -260,7 +268,7 @@ def test_a_grant_that_the_token_overtakes_is_for_whom_it_was_made(displaced: boo
     node.receive(Token(1, 1, 0, 4, (granted, (2, 9, 1, 5, 46, 1))))
     assert said(out) == []
     assert [one[2] for one in node.queue if one[0] == 1] == ([1] if displaced else [0])
-    node.receive(Grant(1, asked[2], 1, 4, 0))
+    node.receive(GrantMessage(1, asked[2], 1, 4, 0))
     assert said(out) == [(1,)]
     assert node.clients == {1: 1} and node.free_permits() == 0
 
@@ -275,7 +283,7 @@ def test_a_grant_that_the_token_overtakes_goes_back_if_nobody_wants_it() -> None
     assert [one[2] for one in node.queue] == [0]
     node.withdraw(1)
     node.request(2, 1, 2)
-    node.receive(Grant(1, asked[2], 1, 4, 0))
+    node.receive(GrantMessage(1, asked[2], 1, 4, 0))
     assert said(out) == [(2,)]
     assert node.clients == {2: 1} and node.free_permits() == 0
 
@@ -286,9 +294,9 @@ def test_a_grant_for_a_former_life_goes_back() -> None:
     node.request(1, 1, 2)
     [asked] = said(out)
     assert asked[2] > 2 << LATER
-    node.receive(Grant(1, 1 << LATER | 7, 1, 4, 0))
+    node.receive(GrantMessage(1, 1 << LATER | 7, 1, 4, 0))
     assert said(out) == [("RELEASE", 1, 0)]
-    node.receive(Grant(1, asked[2], 1, 5, 0))
+    node.receive(GrantMessage(1, asked[2], 1, 5, 0))
     assert said(out) == [(1,)]
 
 
@@ -487,7 +495,7 @@ def test_a_grant_that_crosses_a_change_is_for_the_same_request() -> None:
     holder.request(1, 1, 5)
     holder.receive(asking(out, node, 7))
     grant = out.pop()
-    assert isinstance(grant, Grant)
+    assert isinstance(grant, GrantMessage)
     assert node.change_priority(7, 1, 9)
     change = out.pop()
     assert isinstance(change, Request)

@@ -239,7 +239,7 @@ def test_each_grant_that_is_lent_is_accepted_once_in_whichever_order() -> None:
 
     def is_accepted(number: int) -> bool:
         lent = Entry(1, Fence(node.member.adopted, number), 1, False, (), "")
-        grant = direct.Grant(1, 1, 1, number, 0)
+        grant = direct.GrantMessage(1, 1, 1, number, 0)
         inner = Inner(1, node.member.adopted, 0, grant, None, 1000, (), lent)
         return node.epoch.loans.borrow(inner, lent)
 

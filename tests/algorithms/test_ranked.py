@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meshlock.algorithms.ranked import FRESH, MOST_FRESH, SETTLED, TOP, Entry, Met, Ranked
+from meshlock.algorithms.ranked import FRESH, MOST_FRESH, SETTLED, TOP, Met, Ranked, RankedRequest
 
 ROWS = st.lists(
     st.tuples(st.integers(-1, 2), st.integers(0, 3), st.booleans(), st.integers(0, 4)),
@@ -26,7 +26,7 @@ def filled(rows: list[tuple[int, int, bool, int]]) -> Ranked:
         rank = 5 * priority - known
         age, base = (FRESH, 5 * priority) if fresh else (SETTLED, 0)
         neighbour = number if neighbour >= 0 else -1  # each has one entry
-        queue.push(Entry(neighbour, number, 1, priority, rank, age, base))
+        queue.push(RankedRequest(neighbour, number, 1, priority, rank, age, base))
     return queue
 
 
@@ -97,9 +97,9 @@ def test_an_entry_that_changes_keeps_its_age_and_its_arrival(
 def test_a_few_among_many_are_settled_like_many() -> None:
     queue = Ranked()
     for number in range(100):
-        queue.push(Entry(-1, number, 1, number % 10, number % 10))
-    queue.push(Entry(-1, 100, 1, 9, 9, FRESH, 9))
-    queue.push(Entry(-1, 101, 1, 5, 5, FRESH, 5))
+        queue.push(RankedRequest(-1, number, 1, number % 10, number % 10))
+    queue.push(RankedRequest(-1, 100, 1, 9, 9, FRESH, 9))
+    queue.push(RankedRequest(-1, 101, 1, 5, 5, FRESH, 5))
     queue.rank_fresh(Met(3))
     clients = [entry.client for entry in queue.entries]
     assert clients.index(100) == 40 and clients[39] == 96  # behind all of rank 6
@@ -135,7 +135,7 @@ def test_a_crowd_is_in_the_order_in_which_few_would_be(seed: int) -> None:
             known += random.random() < 0.01
             priority, fresh = random.randrange(4), random.random() < 0.95
             base, age = 50 * priority, FRESH if fresh else SETTLED
-            queue.push(Entry(-1, client, 1, priority, base - known, age, base))
+            queue.push(RankedRequest(-1, client, 1, priority, base - known, age, base))
             plain.rows[client] = (base - known, client, base)
             if fresh:
                 plain.fresh.add(client)
@@ -167,7 +167,7 @@ def test_a_crowd_is_in_the_order_in_which_few_would_be(seed: int) -> None:
 def test_no_more_than_some_of_a_crowd_are_settled_at_once() -> None:
     queue = Ranked()
     for number in range(4 * MOST_FRESH):
-        queue.push(Entry(-1, number, 1, number % 10, number % 10, FRESH, number % 10))
+        queue.push(RankedRequest(-1, number, 1, number % 10, number % 10, FRESH, number % 10))
     queue.rank_fresh(Met(3))
     settled = [entry for entry in queue.own.values() if entry.age == SETTLED]
     assert TOP <= len(settled) <= MOST_FRESH

@@ -32,7 +32,7 @@ from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.member import PoolMember
 from meshlock.algorithms.recovery.messages import Renew, Suggest
 from meshlock.algorithms.recovery.proposal import Proposal
-from meshlock.algorithms.recovery.records import NEVER, NO_EPOCH, Change, Life, Part
+from meshlock.algorithms.recovery.records import NEVER, NO_EPOCH, Change, Life, ReleasedPart
 from meshlock.live.interfaces import http, sessions
 from meshlock.live.interfaces.registry import Registry
 from meshlock.live.links.frames import Carry
@@ -310,7 +310,7 @@ def ignore_higher_promises(self: CatchingUp, suggest: Suggest) -> None:
         honest_receive_suggest(self, suggest)
 
 
-def strike_by_amount(self: TokenKeeper, part: Part) -> None:
+def strike_by_amount(self: TokenKeeper, part: ReleasedPart) -> None:
     token = self.member.holding.token
     assert token is not None
     left = max(0, token.left(part.fence) - part.permits)

@@ -20,7 +20,7 @@ from operator import attrgetter
 from typing import ClassVar, Final, NamedTuple
 
 from meshlock.algorithms.subclassing import mypyc_attr
-from meshlock.algorithms.variables import Part, parameters
+from meshlock.algorithms.variables import StatePart, parameters
 
 NIL: Final = -1
 """The paper's *nil*: no node, no client."""
@@ -153,7 +153,7 @@ class Message(Effect):
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Observed(Part):
+class Observed(StatePart):
     """What observers may ask of a node: monitors, checker, page, status. Asking changes nothing."""
 
     reductions: ClassVar[Reductions] = Reductions()

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from meshlock.algorithms.actor import NIL
 from meshlock.algorithms.jiang_messages import Asking, Token
-from meshlock.algorithms.ranked import FRESH, SETTLED, Entry, Met, Ranked
+from meshlock.algorithms.ranked import FRESH, SETTLED, Met, Ranked, RankedRequest
 from meshlock.algorithms.subclassing import mypyc_attr
 
 
@@ -40,13 +40,13 @@ class Ageing:
 
     def own_entry(
         self, client: int, want: int, priority: int, age: int, grants: int, holder: bool
-    ) -> Entry:
+    ) -> RankedRequest:
         """For a client that has waited for ``age`` grants at a node before this one."""
         raise NotImplementedError
 
-    def neighbour_entry(self, asking: Asking, grants: int, holder: bool) -> Entry:
+    def neighbour_entry(self, asking: Asking, grants: int, holder: bool) -> RankedRequest:
         """For what a neighbour asks."""
-        return Entry(asking.sender, NIL, asking.want, asking.priority, asking.rank)
+        return RankedRequest(asking.sender, NIL, asking.want, asking.priority, asking.rank)
 
     def aging(self, queue: Ranked, aged: int | None, grants: int) -> int | None:
         """aging(Q). ``aged`` and the result: the grants made when the queue was aged last."""
@@ -62,7 +62,7 @@ class Ageing:
         """By how much the rank rises when the priority changes."""
         return (after - before) * self.weight
 
-    def waited(self, entry: Entry, grants: int) -> int:
+    def waited(self, entry: RankedRequest, grants: int) -> int:
         """The age of an entry, in grants, after that many grants were made."""
         return entry.rank - entry.priority * self.weight
 
@@ -74,15 +74,15 @@ class Ageing:
 class NoAgeing(Ageing):
     def own_entry(
         self, client: int, want: int, priority: int, age: int, grants: int, holder: bool
-    ) -> Entry:
-        return Entry(NIL, client, want, priority, priority * self.weight)
+    ) -> RankedRequest:
+        return RankedRequest(NIL, client, want, priority, priority * self.weight)
 
 
 class PrintedAgeing(Ageing):
     def own_entry(
         self, client: int, want: int, priority: int, age: int, grants: int, holder: bool
-    ) -> Entry:
-        return Entry(NIL, client, want, priority, priority * self.weight + age)
+    ) -> RankedRequest:
+        return RankedRequest(NIL, client, want, priority, priority * self.weight + age)
 
     def aging(self, queue: Ranked, aged: int | None, grants: int) -> int | None:
         """As printed, but once per grant. If every hop counted, two requests that wait for permits
@@ -96,18 +96,18 @@ class PrintedAgeing(Ageing):
 class StampedAgeing(Ageing):
     def own_entry(
         self, client: int, want: int, priority: int, age: int, grants: int, holder: bool
-    ) -> Entry:
+    ) -> RankedRequest:
         base = priority * self.weight + age
         kind = SETTLED if holder else FRESH
-        return Entry(NIL, client, want, priority, base - grants, kind, base)
+        return RankedRequest(NIL, client, want, priority, base - grants, kind, base)
 
-    def neighbour_entry(self, asking: Asking, grants: int, holder: bool) -> Entry:
+    def neighbour_entry(self, asking: Asking, grants: int, holder: bool) -> RankedRequest:
         want, priority, rank = asking.want, asking.priority, asking.rank
         if not asking.fresh:
-            return Entry(asking.sender, NIL, want, priority, rank)
+            return RankedRequest(asking.sender, NIL, want, priority, rank)
         base = rank + asking.grants
         kind = SETTLED if holder else FRESH
-        return Entry(asking.sender, NIL, want, priority, base - grants, kind, base)
+        return RankedRequest(asking.sender, NIL, want, priority, base - grants, kind, base)
 
     def stamp(self, queue: Ranked, token: Token) -> None:
         if len(queue.fresh) > 0:
@@ -120,7 +120,7 @@ class StampedAgeing(Ageing):
         if entry is not None and entry.age == FRESH and entry.base - grants < entry.rank:
             queue.rank_fresh(Met(grants - self.step + 1))
 
-    def waited(self, entry: Entry, grants: int) -> int:
+    def waited(self, entry: RankedRequest, grants: int) -> int:
         rank = entry.rank
         if entry.age == FRESH:  # as when the token arrives
             rank = min(rank, entry.base - grants + self.step - 1)

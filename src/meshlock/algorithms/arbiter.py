@@ -85,8 +85,10 @@ class Request(Numbered):
         self.want = want
 
 
-class Grant(Numbered):
+class GrantMessage(Numbered):
     """The sender has granted our request of this number."""
+
+    kind: ClassVar[str] = "GRANT"
 
 
 class Release(Message):
@@ -187,7 +189,7 @@ class ArbiterNode(Member):
         if isinstance(message, Request):
             self.see_number(message.number)
             self.line_up((message.number, other, message.want))
-        elif isinstance(message, Grant):
+        elif isinstance(message, GrantMessage):
             if abs(message.number) == self.number:
                 self.granted_by.add(other)
                 self.look_again()
@@ -232,7 +234,7 @@ class ArbiterNode(Member):
         while self.queue and self.queue[0][2] <= self.free():
             claim = self.queue.pop(0)
             self.granted = sorted([*self.granted, claim])
-            self.send(Grant(claim[1], claim[0]))
+            self.send(GrantMessage(claim[1], claim[0]))
         if self.queue:
             self.ask_back(self.queue[0])
 
@@ -262,7 +264,7 @@ ALGORITHMS = [
         "Manabe and Tajima, Theoretical Computer Science 310, 2004",
         "h-of-k",
         make,
-        (Request, Grant, Release, Inquire, Yield),
+        (Request, GrantMessage, Release, Inquire, Yield),
         assumes=Assumptions(fifo=True, complete_graph=True),
         serves=Serves(token=False),
     )

@@ -133,10 +133,11 @@ class Token(Message):
         return self.free
 
 
-class Grant(Message):
+class GrantMessage(Message):
     """GRANT: ``count`` permits for the receiver's request of that number. It is the ``grants``-th
     grant, made by the node to which the token came with that ``hop``."""
 
+    kind: ClassVar[str] = "GRANT"
     wire: ClassVar = ("count", "share", "count", "hop")
 
     def __init__(self, receiver: int, number: int, count: int, grants: int, hop: int) -> None:
@@ -287,7 +288,7 @@ class DirectNode(OpenActor):
             self.receive_token(message)
         elif isinstance(message, Request):
             self.receive_request(message)
-        elif isinstance(message, Grant):
+        elif isinstance(message, GrantMessage):
             self.receive_grant(message)
         elif isinstance(message, Release):
             if message.hop > self.hop:  # it came ahead of the token
@@ -390,7 +391,7 @@ class DirectNode(OpenActor):
         self.grants += 1
         if self.unsure != NIL:
             self.unsure += 1
-        self.send(Grant(node, number, want, self.grants, self.hop))
+        self.send(GrantMessage(node, number, want, self.grants, self.hop))
         del self.queue[0]
         self.queue.append((node, number, 0, 0, 0, 0))
 
@@ -405,7 +406,7 @@ class DirectNode(OpenActor):
 
     # -- the permits arrive, or the token ------------------------------------------------
 
-    def receive_grant(self, m: Grant) -> None:
+    def receive_grant(self, m: GrantMessage) -> None:
         """For the client for whom that request was, even if another is more urgent by now. If it
         has given up, or asked anew, the permits return to the token."""
         self.holder_is(m.sender, m.hop)
@@ -581,7 +582,7 @@ ALGORITHMS: list[Algorithm] = [
         "meshlock; forwarding pointers after Fowler, PODC 1986",
         "h-of-k",
         make,
-        (Request, Token, Grant, Release),
+        (Request, Token, GrantMessage, Release),
         assumes=Assumptions(routed=True),
         serves=Serves(priorities=True, many_clients=True),
         newcomers=Newcomers(late=late),

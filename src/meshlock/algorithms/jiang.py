@@ -94,7 +94,7 @@ from meshlock.algorithms.jiang_messages import (
     Token,
     Update,
 )
-from meshlock.algorithms.ranked import Entry, Ranked
+from meshlock.algorithms.ranked import Ranked, RankedRequest
 from meshlock.algorithms.reverse_link import Height, first_heights
 from meshlock.algorithms.steps import units
 from meshlock.algorithms.subclassing import mypyc_attr
@@ -357,7 +357,7 @@ class JiangNode(Actor):
             Request(j, self.height, self.grants, front.priority, rank, front.want, fresh)
         )
 
-    def forward_update(self, front: Entry) -> None:
+    def forward_update(self, front: RankedRequest) -> None:
         same = front is self.queue.told
         self.told.say(front)
         rank, want, fresh = front.rank_after(self.grants), front.want, self.told.fresh
@@ -393,7 +393,7 @@ class JiangNode(Actor):
         if self.backfill.blocked is not None and self.queue.is_empty():
             self.backfill.set_to(0, None)
 
-    def give_token(self, entry: Entry) -> None:
+    def give_token(self, entry: RankedRequest) -> None:
         """giveToken 4 to 8: to the neighbour of this entry."""
         j = entry.neighbour
         self.queue.delete(j)  # giveToken 1

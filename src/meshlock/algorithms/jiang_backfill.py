@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from meshlock.algorithms.ranked import Entry, Ranked
-from meshlock.algorithms.variables import Part
+from meshlock.algorithms.ranked import Ranked, RankedRequest
+from meshlock.algorithms.variables import StatePart
 
 
-class Strict(Part):
+class Strict(StatePart):
     """No request passes the front."""
 
     def __init__(self) -> None:
@@ -16,11 +16,11 @@ class Strict(Part):
         self.passed = 0  # requests of lower rank than ``blocked`` that were let in since
         self.blocked: int | None = None  # the highest rank that had to wait for permits
 
-    def next_entry(self, queue: Ranked, front: Entry, free: int) -> Entry | None:
+    def next_entry(self, queue: Ranked, front: RankedRequest, free: int) -> RankedRequest | None:
         """``front`` wants more than is free: the entry whose turn it is, or None: all wait."""
         return front
 
-    def let_in(self, entry: Entry) -> None:
+    def let_in(self, entry: RankedRequest) -> None:
         """This entry's client enters."""
 
     def set_to(self, passed: int, blocked: int | None) -> None:
@@ -42,7 +42,7 @@ class Backfill(Strict):
         super().__init__()
         self.most = most
 
-    def next_entry(self, queue: Ranked, front: Entry, free: int) -> Entry | None:
+    def next_entry(self, queue: Ranked, front: RankedRequest, free: int) -> RankedRequest | None:
         if self.passed < self.most:
             for entry in queue.entries:
                 if entry.want <= free:
@@ -51,7 +51,7 @@ class Backfill(Strict):
                     return entry
         return None
 
-    def let_in(self, entry: Entry) -> None:
+    def let_in(self, entry: RankedRequest) -> None:
         if self.blocked is not None and entry.rank < self.blocked:
             self.passed += 1
         else:

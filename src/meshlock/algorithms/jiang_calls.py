@@ -9,10 +9,10 @@ forms carries the open calls across, so nothing is missed when the parts join.
 
 from __future__ import annotations
 
-from meshlock.algorithms.variables import Part
+from meshlock.algorithms.variables import StatePart
 
 
-class SearchForToken(Part):
+class SearchForToken(StatePart):
     """What a node knows of calls. The node sends them."""
 
     def __init__(self) -> None:

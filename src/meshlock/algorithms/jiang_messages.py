@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from meshlock.algorithms.actor import Message, Reductions
-from meshlock.algorithms.ranked import FRESH, Entry, Ranked
+from meshlock.algorithms.ranked import FRESH, Ranked, RankedRequest
 from meshlock.algorithms.reverse_link import Height
-from meshlock.algorithms.variables import Part
+from meshlock.algorithms.variables import StatePart
 
 
 class Signal(Message):
@@ -141,7 +141,7 @@ class Call(Signal):
         self.answered = answered
 
 
-class OwnRequest(Part):
+class OwnRequest(StatePart):
     """Our request as next knows it: what our last REQUEST or UPDATE said. It was said of the entry
     ``queue.told``, as long as that waits here."""
 
@@ -153,7 +153,7 @@ class OwnRequest(Part):
         self.want = 0
         self.fresh = False
 
-    def say(self, front: Entry) -> None:
+    def say(self, front: RankedRequest) -> None:
         self.queue.told = front
         self.open = True
         self.priority = front.priority
@@ -165,7 +165,7 @@ class OwnRequest(Part):
         self.queue.told = None
         self.open = False
 
-    def differs(self, front: Entry, step: int, with_want: bool) -> bool:
+    def differs(self, front: RankedRequest, step: int, with_want: bool) -> bool:
         """A rank within the same step of priority is not worth a message. The steps are the same
         everywhere, so what is left unsaid does not add up from hop to hop. But a fresh entry has no
         rank yet, and would get that of another."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from meshlock.algorithms.subclassing import mypyc_attr
-from meshlock.algorithms.variables import Part
+from meshlock.algorithms.variables import StatePart
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Fifo(Part):
+class Fifo(StatePart):
     """First in, first out, in constant time however many wait.
 
     A list with a moving head: ``list.pop(0)`` would cost as much as the queue is

@@ -7,13 +7,13 @@ from typing import Any, ClassVar, Final
 
 from meshlock.algorithms.actor import NIL
 from meshlock.algorithms.subclassing import mypyc_attr
-from meshlock.algorithms.variables import Part
+from meshlock.algorithms.variables import StatePart
 
 SETTLED: Final = 0
 FRESH: Final = 1
 
 
-class Entry:
+class RankedRequest:
     """A request that waits: of a neighbour, or of a client of our own (neighbour NIL).
 
     A higher ``rank`` goes first; of two equal ones, the lower ``arrival``. A SETTLED entry was
@@ -75,18 +75,18 @@ class Met:
         self.priority = priority
         self.given = given
 
-    def rank(self, entry: Entry) -> int:
+    def rank(self, entry: RankedRequest) -> int:
         limit = entry.base - self.fall
         if self.given is not None and entry.priority == self.priority and self.given > limit:
             limit = self.given
         return min(entry.rank, limit)
 
 
-def standing(entry: Entry) -> tuple[int, int]:
+def standing(entry: RankedRequest) -> tuple[int, int]:
     return (-entry.rank, entry.arrival)
 
 
-def place_among(entries: list[Entry], entry: Entry) -> int:
+def place_among(entries: list[RankedRequest], entry: RankedRequest) -> int:
     """Where an entry stands, or would stand, among those that are as fresh: by bisection."""
     low, high = 0, len(entries)
     order = entry.order
@@ -111,7 +111,7 @@ class Crowd:
     """Many entries that were fresh when the token came, by base. Each is settled when it comes to
     the front, is looked up, or goes."""
 
-    def __init__(self, entries: list[Entry], token: Met) -> None:
+    def __init__(self, entries: list[RankedRequest], token: Met) -> None:
         self.entries = entries
         self.token = token
         for entry in entries:
@@ -119,7 +119,7 @@ class Crowd:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Ranked(Part):
+class Ranked(StatePart):
     """Entries in order of rank, and of arrival among equals.
 
     ``entries`` has the settled ones by rank, ``fresh`` the fresh ones by base: nobody knows how old
@@ -129,11 +129,11 @@ class Ranked(Part):
     """
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
-        self.fresh: list[Entry] = []
-        self.own: dict[int, Entry] = {}  # client: its entry
-        self.neighbours: dict[int, Entry] = {}  # neighbour: its entry, one at most
-        self.told: Entry | None = None  # the entry that another node has been told of
+        self.entries: list[RankedRequest] = []
+        self.fresh: list[RankedRequest] = []
+        self.own: dict[int, RankedRequest] = {}  # client: its entry
+        self.neighbours: dict[int, RankedRequest] = {}  # neighbour: its entry, one at most
+        self.told: RankedRequest | None = None  # the entry that another node has been told of
         self.crowds: list[Crowd] = []
         self.arrivals = 0
 
@@ -144,11 +144,11 @@ class Ranked(Part):
     def is_empty(self) -> bool:
         return len(self.entries) == 0 and len(self.fresh) == 0
 
-    def all(self) -> list[Entry]:
+    def all(self) -> list[RankedRequest]:
         """Settled entries, then fresh ones, each in order; without those in crowds."""
         return [*self.entries, *self.fresh]
 
-    def first(self) -> Entry:
+    def first(self) -> RankedRequest:
         """A fresh entry stands here by the rank that it came with."""
         if len(self.fresh) == 0:
             return self.entries[0]
@@ -161,11 +161,11 @@ class Ranked(Part):
                 return settled
         return fresh
 
-    def top(self, most: int) -> list[Entry]:
+    def top(self, most: int) -> list[RankedRequest]:
         """The first entries, at most this many."""
         if len(self.fresh) == 0:
             return self.entries[:most]
-        found: list[Entry] = []
+        found: list[RankedRequest] = []
         i, j = 0, 0
         while len(found) < most and (i < len(self.entries) or j < len(self.fresh)):
             if j == len(self.fresh) or (
@@ -178,23 +178,23 @@ class Ranked(Part):
                 j += 1
         return found
 
-    def push(self, entry: Entry) -> None:
+    def push(self, entry: RankedRequest) -> None:
         self.arrivals += 1
         entry.arrival = self.arrivals
         self.index(entry)
         self.insert(entry)
 
-    def index(self, entry: Entry) -> None:
+    def index(self, entry: RankedRequest) -> None:
         if entry.neighbour == NIL:
             self.own[entry.client] = entry
         else:
             self.neighbours[entry.neighbour] = entry
 
-    def insert(self, entry: Entry) -> None:
+    def insert(self, entry: RankedRequest) -> None:
         entries = self.fresh if entry.age == FRESH else self.entries
         entries.insert(place_among(entries, entry), entry)
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: RankedRequest) -> None:
         if entry.neighbour == NIL:
             del self.own[entry.client]
         else:
@@ -209,7 +209,7 @@ class Ranked(Part):
         if entry is not None:
             self.remove(entry)
 
-    def take_out(self, entry: Entry) -> None:
+    def take_out(self, entry: RankedRequest) -> None:
         if entry.crowd is not None:
             self.leave_crowd(entry, entry.crowd)
         elif entry.age == FRESH:
@@ -219,7 +219,7 @@ class Ranked(Part):
             if self.crowds:
                 self.bring_forward()
 
-    def change(self, entry: Entry, want: int, priority: int, gain: int) -> None:
+    def change(self, entry: RankedRequest, want: int, priority: int, gain: int) -> None:
         """The entry keeps its age and its arrival, and moves to the place of its new rank."""
         self.take_out(entry)
         entry.change(want, priority, gain)
@@ -231,7 +231,7 @@ class Ranked(Part):
             entry.rank += 1
             entry.order += 1
 
-    def replace(self, old: Entry, entry: Entry, same: bool) -> None:
+    def replace(self, old: RankedRequest, entry: RankedRequest, same: bool) -> None:
         """Another entry of the same neighbour. It keeps the old arrival if it is the ``same``
         request, or as urgent as the old one was."""
         told = same and old is self.told
@@ -244,13 +244,13 @@ class Ranked(Part):
         if told:
             self.told = entry
 
-    def stamp(self, entry: Entry, rank: int) -> None:
+    def stamp(self, entry: RankedRequest, rank: int) -> None:
         """The holder has ranked this entry."""
         self.take_out(entry)
         entry.rank_as(rank)
         self.insert(entry)
 
-    def rank_fresh_but(self, token: Met, kept: list[Entry]) -> None:
+    def rank_fresh_but(self, token: Met, kept: list[RankedRequest]) -> None:
         """Settle all entries but these, which stay as fresh as they are."""
         kept = [entry for entry in kept if entry.age == FRESH and entry.crowd is None]
         for entry in kept:
@@ -282,7 +282,7 @@ class Ranked(Part):
 
     # -- crowds ------------------------------------------------------------------------------
 
-    def leave_crowd(self, entry: Entry, crowd: Crowd) -> None:
+    def leave_crowd(self, entry: RankedRequest, crowd: Crowd) -> None:
         """The entry gets the rank that it has by now."""
         del crowd.entries[place_among(crowd.entries, entry)]
         entry.crowd = None
@@ -301,7 +301,7 @@ class Ranked(Part):
                 self.leave_crowd(first, crowd)
                 self.insert(first)
 
-    def find(self, client: int) -> Entry | None:
+    def find(self, client: int) -> RankedRequest | None:
         """The entry of a client of our own, with the rank that it has by now."""
         entry = self.own.get(client)
         if entry is not None and entry.crowd is not None:
@@ -317,7 +317,7 @@ class Ranked(Part):
         order = {at: place for place, at in enumerate(sorted([one.arrival for one in every]))}
         return tuple([self.row(entry, order[entry.arrival]) for entry in every])
 
-    def row(self, entry: Entry, arrival: int) -> tuple[int, ...]:
+    def row(self, entry: RankedRequest, arrival: int) -> tuple[int, ...]:
         return (
             *(entry.neighbour, entry.client, entry.want, entry.priority),
             *(entry.rank, entry.age, entry.base, int(entry is self.told), arrival),
@@ -328,7 +328,7 @@ class Ranked(Part):
         self.own, self.neighbours, self.told = {}, {}, None
         self.arrivals = len(frozen)
         for neighbour, client, want, priority, rank, age, base, told, arrival in frozen:
-            entry = Entry(neighbour, client, want, priority, rank, age, base)
+            entry = RankedRequest(neighbour, client, want, priority, rank, age, base)
             entry.arrival = arrival
             self.index(entry)
             (self.fresh if age == FRESH else self.entries).append(entry)
@@ -353,7 +353,7 @@ LATER: Final = 24
 of one hop, so the numbers of the next life are above all of them."""
 
 
-class ClientLines(Part):
+class ClientLines(StatePart):
     """A line has the number of its latest request, and the client that it is for.
 
     The remainder of a number by the number of lines is its line. Requests of one line replace each

@@ -1,11 +1,12 @@
 """Which variables a node or a part of one has, its state as one value, and what a message consists
 of.
 
-The variables of a :class:`Part` are declared once, in its ``__init__``: whatever is assigned there
-is state, but for what the class names in ``no_state``. So none can be forgotten. How each is frozen
-follows from what it holds: lists, sets, dicts and parts become tuples, everything else has to be
-a value already. Parts whose state depends on the time declare :class:`Variables` one by one: all
-times freeze relative to now, and thaw at time 0. A message consists of what its constructor takes.
+The variables of a :class:`StatePart` are declared once, in its ``__init__``: whatever is assigned
+there is state, but for what the class names in ``no_state``. So none can be forgotten. How each is
+frozen follows from what it holds: lists, sets, dicts and parts become tuples, everything else has
+to be a value already. Parts whose state depends on the time declare :class:`Variables` one by one:
+all times freeze relative to now, and thaw at time 0. A message consists of what its constructor
+takes.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ KNOWN: Final[dict[type, Variables]] = {}
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Part:
+class StatePart:
     """A node, or a part of a node's state, which is frozen and thawed with the node."""
 
     __slots__ = ()
@@ -138,7 +139,7 @@ class Part:
 
     def kind_of(self, name: str) -> int:
         value = getattr(self, name)
-        kinds = ((list, LIST), (set, UNORDERED), (dict, BY_KEY), (Part, PART))
+        kinds = ((list, LIST), (set, UNORDERED), (dict, BY_KEY), (StatePart, PART))
         return next((kind for known, kind in kinds if isinstance(value, known)), PLAIN)
 
     def freeze(self) -> tuple[object, ...]:

@@ -46,7 +46,7 @@ from meshlock.algorithms.recovery.records import (
     Entry,
     Epoch,
     Fence,
-    Part,
+    ReleasedPart,
     Report,
     TokenState,
     Unaccepted,
@@ -849,7 +849,9 @@ def grant_of(w: World, **other: Any) -> Inner:
     entry = Entry(about["node"], fence, about["permits"], False, about["slots"], "")
     inner = w.layer(a).epoch.inner
     assert isinstance(inner, direct.DirectNode)
-    message = direct.Grant(0, inner.lines.numbers[0], about["count"], about["grants"], about["hop"])
+    message = direct.GrantMessage(
+        0, inner.lines.numbers[0], about["count"], about["grants"], about["hop"]
+    )
     state, left, returned = about["state"], about["left"], about["returned"]
     grant = Inner(0, mine.member.adopted, ANY_BOOT, message, state, left, returned, entry)
     grant.proofs = tuple([b""] * len(returned))
@@ -885,7 +887,7 @@ GRANTED: dict[str, tuple[str, Callable[[World], dict[str, Any]]]] = {
     "too far from here": ("its counters are out of range", lambda w: {"hop": 2**53 - 1}),
     "and returns": (
         "it carries more than a grant",
-        lambda w: {"returned": (Part(Fence(w.layer(w.m).member.adopted, 7), 0, 1),)},
+        lambda w: {"returned": (ReleasedPart(Fence(w.layer(w.m).member.adopted, 7), 0, 1),)},
     ),
 }
 
@@ -1207,7 +1209,8 @@ def test_fences_and_farewells_that_never_were_take_no_room(certificates: Path) -
             layer = w.layer(a)
             for number in range(200):
                 returns = tuple(
-                    Part(Fence(w.ahead(by=7), number * 100 + one), 0, 1) for one in range(100)
+                    ReleasedPart(Fence(w.ahead(by=7), number * 100 + one), 0, 1)
+                    for one in range(100)
                 )
                 sealed = (layer.member.adopted, a._local.boot, None, 0, returns, None, ())
                 payload = msgspec.msgpack.encode((sealed, 1, 1))

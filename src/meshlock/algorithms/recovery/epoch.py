@@ -13,7 +13,7 @@ from typing import Any, cast
 from meshlock.algorithms.actor import NIL, Actor, Frozen, OpenActor, choices_of
 from meshlock.algorithms.recovery.catching_up import CatchingUp
 from meshlock.algorithms.recovery.gate import GATE_VARIABLES, Gate, frozen_effect, thawed_effect
-from meshlock.algorithms.recovery.holding import Grant, HeldToken
+from meshlock.algorithms.recovery.holding import HeldToken, OwnGrant
 from meshlock.algorithms.recovery.inside import Inside
 from meshlock.algorithms.recovery.keeper import (
     KEEPER_VARIABLES,
@@ -157,7 +157,7 @@ class EpochState:
 
     # -- clients leave -----------------------------------------------------------------------------
 
-    def end(self, fence: Fence, grant: Grant, permits: int, left: int) -> None:
+    def end(self, fence: Fence, grant: OwnGrant, permits: int, left: int) -> None:
         """A grant is over, or a part of it: the ledger must hear of it, unless its epoch is over
         too."""
         adopted = self.member.adopted

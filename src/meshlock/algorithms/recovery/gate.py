@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from meshlock.algorithms.actor import NIL, Effect, Enter, Frozen, Message
-from meshlock.algorithms.recovery.holding import Grant, HeldToken
+from meshlock.algorithms.recovery.holding import HeldToken, OwnGrant
 from meshlock.algorithms.recovery.inside import Inside
 from meshlock.algorithms.recovery.keeper import TokenKeeper
 from meshlock.algorithms.recovery.messages import Inner, content
@@ -177,7 +177,7 @@ class Gate:
             self.keeper.returning[fence] = 0
             return [(client, fence, want)]
         self.clients.remove(client)
-        member.grants[fence] = Grant(client, want, member.adopted, until, entry.slots, label)
+        member.grants[fence] = OwnGrant(client, want, member.adopted, until, entry.slots, label)
         permits = member.config.permits
         member.out.append(Enter(client, fence_number(fence), until, permits, entry.slots))
         return []

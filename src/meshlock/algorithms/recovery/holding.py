@@ -16,7 +16,7 @@ from meshlock.algorithms.recovery.records import (
     Entry,
     Epoch,
     Fence,
-    Part,
+    ReleasedPart,
     TokenState,
     Unaccepted,
     new,
@@ -25,7 +25,7 @@ from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.algorithms.variables import Variables, special
 
 
-class Grant:
+class OwnGrant:
     """Invariant: the ledger of ``epoch`` has an entry for it, of as many permits or more."""
 
     def __init__(
@@ -61,7 +61,7 @@ class HeldToken:
         state: TokenState = new(TokenState, fields)
         return state
 
-    def strike(self, part: Part) -> tuple[int, int]:
+    def strike(self, part: ReleasedPart) -> tuple[int, int]:
         """Rule 9: what is not out any more is not struck out twice. Whose grant it was, NIL if it
         is not here, and how many of its permits are out."""
         ledger = self.ledger
@@ -99,7 +99,7 @@ class HeldToken:
         return tuple([slot for slot in there if slot not in out][:want])
 
 
-def without(entry: Entry, part: Part) -> Entry | None:
+def without(entry: Entry, part: ReleasedPart) -> Entry | None:
     """What is out of a grant when this part has come back; None: nothing."""
     out = entry.numbers if len(entry.numbers) > 0 else tuple(range(entry.permits))
     kept = [place for place, number in enumerate(out) if not part.has(number)]

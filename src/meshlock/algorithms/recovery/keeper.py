@@ -18,8 +18,8 @@ from meshlock.algorithms.recovery.records import (
     NEVER,
     Entry,
     Fence,
-    Part,
     Parts,
+    ReleasedPart,
     Returns,
     Unaccepted,
     new,
@@ -161,7 +161,9 @@ class TokenKeeper:
         # grants that are over, or a part, and not yet known to be struck out; what is kept of each
         self.returning: dict[Fence, int] = {}
         self.former: dict[Fence, int] = {}  # entries of a former life, to be returned later
-        self.pending: set[Part] = set()  # what the node inside has back, but not with its token
+        self.pending: set[ReleasedPart] = (
+            set()
+        )  # what the node inside has back, but not with its token
         self.receipts: dict[int, int] = {}  # who sent us the token, at which hop: to be told
         self.struck: dict[int, Returns] = {}  # what was struck out, what is left: to be told
 
@@ -286,7 +288,7 @@ class TokenKeeper:
         else:
             self.pending.update(returned)
 
-    def strike(self, part: Part) -> None:
+    def strike(self, part: ReleasedPart) -> None:
         member, fence = self.member, part.fence
         token = member.holding.token
         assert token is not None

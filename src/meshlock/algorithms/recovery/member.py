@@ -28,7 +28,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from meshlock.algorithms.actor import NIL, Effect, Frozen, Message, Save
-from meshlock.algorithms.recovery.holding import Grant, HeldToken, TokenHolding
+from meshlock.algorithms.recovery.holding import HeldToken, OwnGrant, TokenHolding
 from meshlock.algorithms.recovery.messages import (
     Confirm,
     Conflict,
@@ -82,7 +82,7 @@ class PoolMember:
         self.first: FirstLedger | None = None
         self.highest = NO_EPOCH  # that anybody spoke of
         self.quiet_until = NEVER
-        self.grants: dict[Fence, Grant] = {}
+        self.grants: dict[Fence, OwnGrant] = {}
         self.hop_seen: tuple[Epoch, int] = (NO_EPOCH, -1)
         self.holding = TokenHolding(terms.lease, NIL, GRANTS)
         self.proposal: Proposal | None = None
@@ -495,7 +495,7 @@ def freeze_grants(part: PoolMember, now: int) -> Frozen:
 
 
 def thaw_grants(part: PoolMember, frozen: Any) -> None:
-    part.grants = {fence: Grant(*rest) for fence, *rest in frozen}
+    part.grants = {fence: OwnGrant(*rest) for fence, *rest in frozen}
 
 
 def freeze_proposal(part: PoolMember, now: int) -> Frozen:

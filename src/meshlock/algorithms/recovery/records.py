@@ -121,7 +121,7 @@ def new_entry(node: int, fence: Fence, permits: int, slots: tuple[int, ...], lab
     return entry
 
 
-class Part(NamedTuple):
+class ReleasedPart(NamedTuple):
     """Permits of a grant that were released together. The permits of a grant are numbered from 0,
     and the last ones are released first: these are the ``permits`` that follow the first ``left``.
     So a part that comes twice, or before an earlier one, names what it returns."""
@@ -134,12 +134,12 @@ class Part(NamedTuple):
         return self.left <= number < self.left + self.permits
 
 
-def new_part(fence: Fence, left: int, permits: int) -> Part:
-    part: Part = new(Part, (fence, left, permits))
+def new_part(fence: Fence, left: int, permits: int) -> ReleasedPart:
+    part: ReleasedPart = new(ReleasedPart, (fence, left, permits))
     return part
 
 
-Parts = tuple[Part, ...]
+Parts = tuple[ReleasedPart, ...]
 
 Returns = tuple[tuple[Fence, int], ...]
 """Grants, and how many permits of each are left."""

@@ -9,7 +9,7 @@ from time import time
 from typing import Final
 
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.records import Entry, Fence, Part, Parts
+from meshlock.algorithms.recovery.records import Entry, Fence, Parts, ReleasedPart
 from meshlock.live.machine import limits
 from meshlock.live.machine.labels import fitting
 
@@ -44,7 +44,7 @@ class Proofs:
         self.node = node
         self.member = node.member
         self.key = randbits(256).to_bytes(32)  # of this life
-        self.told: dict[Part, Proof] = {}  # of others, which go along with what is pending
+        self.told: dict[ReleasedPart, Proof] = {}  # of others, which go along with what is pending
 
     def minted(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
         """The founder commits itself in place of the owners."""
@@ -100,7 +100,7 @@ class Proofs:
             for part, proof in zip(returned, proofs, strict=True)
         )
 
-    def unproved(self, ledger: tuple[Entry, ...]) -> list[Part]:
+    def unproved(self, ledger: tuple[Entry, ...]) -> list[ReleasedPart]:
         """What is pending here, would be struck out of this ledger, and may not be."""
         node = self.node
         entries = {entry.fence: entry for entry in ledger}
@@ -113,7 +113,7 @@ class Proofs:
             )
         ]
 
-    def is_proved(self, entry: Entry, part: Part, proof: Proof) -> bool:
+    def is_proved(self, entry: Entry, part: ReleasedPart, proof: Proof) -> bool:
         committed_to = commitment(entry.label)
         if not committed_to:
             return True  # nobody has ever waited for it

@@ -59,7 +59,7 @@ SLOTS = at_most(MOST_NAMED, Share)
 MEMBERS_OF = at_most(int(MEMBERS.most), NodeNumber)
 CONFIG = within(records.Config, EPOCH, MEMBERS_OF, Permits, Count, SLOTS, NAMES)
 FENCE = within(records.Fence, EPOCH, EpochGrants)
-PARTS = row(within(records.Part, FENCE, Share, Share), ...)
+PARTS = row(within(records.ReleasedPart, FENCE, Share, Share), ...)
 ENTRY = within(
     records.Entry, NodeNumber, FENCE, Share, bool, row(Share, ...), Note, row(Share, ...)
 )
