@@ -12,7 +12,6 @@ must be as they should.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -433,7 +432,7 @@ class Program:
         """What the agent answers; and it is used again, so that the agent knows that."""
         body = Body(grant.want)
         said = self.agent.granted(self.request, body, self.session, grant)
-        self.name = json.loads(said.body)["grant"]
+        self.name = said.grant
         self.request.connection.unread = None
 
     def dies(self) -> None:
