@@ -22,7 +22,7 @@ LINES_OF_ALL = 59_300
 The aim is 44,000, and a release has at most 48,000."""
 
 LINES_OF_A_FILE = 600
-LONG_FILES = {"algorithms/recovery/timers.py"}
+LONG_FILES: set[str] = set()
 
 LINES_OF_A_FUNCTION = 80
 LONG_FUNCTIONS: set[str] = set()

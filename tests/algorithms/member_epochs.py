@@ -16,6 +16,7 @@ Of all confirmed epochs must be true:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 from meshlock.algorithms.recovery.layer import Layer
@@ -83,6 +84,7 @@ class MemberEpochs:
         self.size = nodes
         self.once = once
         everybody = (1 << nodes) - 1
+        self.outside = [int(node >= members) for node in range(nodes)]
         self.first = Written((1 << members) - 1, -1, everybody, 0, everybody)
         self.birth: State = ((0,) * nodes, (0,) * nodes, 0, (Collected(0, 0, 0),) * epochs)
         direct = find("direct")
@@ -96,9 +98,13 @@ class MemberEpochs:
     def explore(self) -> tuple[int, str]:
         """All states, and what is wrong in the first one that is."""
         seen = {self.birth}
+        met: set[State] = set()  # with the numbers that nodes have
         rows = [self.birth]
         for state in rows:
             for following in self.steps(state):
+                if following in met:
+                    continue
+                met.add(following)
                 after = self.in_order(following)
                 if after not in seen:
                     seen.add(after)
@@ -211,14 +217,10 @@ class MemberEpochs:
         """Nodes that were alike at first may change places."""
         promised, adopted, surrendered, ledgers = state
 
-        def key(node: int) -> tuple[int, ...]:
-            row = [1 - (self.first.members >> node & 1), promised[node], adopted[node]]
-            for ledger in ledgers:
-                row += [bits >> node & 1 for bits in sets_of(ledger)]
-            return tuple(row)
-
-        order = sorted(range(self.size), key=key)
-        if order == list(range(self.size)):
+        columns = [marks(ledger, self.size) for ledger in ledgers]
+        rows = list(zip(self.outside, promised, adopted, *columns, range(self.size), strict=True))
+        order = tuple([row[-1] for row in sorted(rows)])
+        if order == tuple(range(self.size)):
             return state
         return (
             tuple([promised[node] for node in order]),
@@ -238,7 +240,14 @@ def sets_of(ledger: Collected | Written) -> tuple[int, ...]:
     return (ledger.reporters,)
 
 
-def renumbered(ledger: Collected | Written, order: list[int]) -> Collected | Written:
+@cache
+def marks(ledger: Collected | Written, size: int) -> list[tuple[int, ...]]:
+    """Of each node, in which sets of the ledger it is."""
+    return [tuple([bits >> node & 1 for bits in sets_of(ledger)]) for node in range(size)]
+
+
+@cache
+def renumbered(ledger: Collected | Written, order: tuple[int, ...]) -> Collected | Written:
     sets = [
         sum((bits >> node & 1) << at for at, node in enumerate(order)) for bits in sets_of(ledger)
     ]

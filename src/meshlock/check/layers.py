@@ -259,7 +259,7 @@ class Layers(Effects):
                         steps.append((kinds.GIVE_BACK, self.subject(client, number)))
             elif len(place.inside) + len(place.waiting) < self.setup.clients:
                 steps.append((kinds.REQUEST, client))
-        if node.member.promised == node.member.adopted and node.member.has_to_renew():
+        if node.member.promised == node.member.adopted and node.member.running_leases():
             steps.append((kinds.RENEW, me))
         if me in faults.proposers and node.member.votes():
             steps.append((kinds.PROPOSE, me))

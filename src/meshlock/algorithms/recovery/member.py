@@ -147,7 +147,7 @@ class PoolMember:
 
     def renew(self) -> bool:
         """Ask all members to let our grants, our token or our proposal live on; see extend."""
-        if self.promised != self.adopted or not self.has_to_renew():
+        if self.promised != self.adopted or len(self.running_leases()) == 0:
             return False
         if self.votes():
             self.answered = max(self.answered, self.adopted)
@@ -162,18 +162,17 @@ class PoolMember:
         answers a renewal promises, but need not know the members and permits of the epoch."""
         return self.proposal is not None and not self.proposal.confirmed
 
-    def has_to_renew(self) -> bool:
-        token, proposal = self.holding.token, self.proposal
+    def running_leases(self) -> list[int]:
+        """The ends of those that a renewal extends: of our token, our proposal and our grants."""
         if self.is_confirming():
-            return False
-        if token is not None and self.is_running(token.until):
-            return True
-        if proposal is not None and self.is_running(proposal.until):
-            return True
-        return any(
-            grant.epoch == self.adopted and self.is_running(grant.until)
-            for grant in self.grants.values()
-        )
+            return []
+        ends = [grant.until for grant in self.grants.values() if grant.epoch == self.adopted]
+        token, proposal = self.holding.token, self.proposal
+        if token is not None:
+            ends.append(token.until)
+        if proposal is not None:
+            ends.append(proposal.until)
+        return [until for until in ends if self.is_running(until)]
 
     def is_running(self, until: int) -> bool:
         """A lease that ran out is dead, and is not renewed."""

@@ -260,19 +260,10 @@ class Timers:
     def is_time_to_renew(self) -> bool:
         """When a third of a lease is over; every sixth if nobody answers."""
         member, now = self.member, self.member.now
-        if (now - self.renewed_at) * 6 < self.lease or not member.has_to_renew():
+        if (now - self.renewed_at) * 6 < self.lease:
             return False
-        ends = [
-            grant.until
-            for grant in member.grants.values()
-            if grant.epoch == member.adopted and grant.until > now
-        ]
-        token, proposal = member.holding.token, member.proposal
-        if token is not None and token.until > now:
-            ends.append(token.until)
-        if proposal is not None and proposal.confirmed:
-            ends.append(proposal.until)
-        if (min(ends) - now) * 3 > 2 * self.lease:
+        ends = member.running_leases()
+        if len(ends) == 0 or (min(ends) - now) * 3 > 2 * self.lease:
             return False
         self.renewed_at = now
         return True
@@ -386,19 +377,20 @@ class Timers:
 
     def reached(self) -> list[int]:
         """The members that can be asked for their vote, and have one."""
-        voteless = self.voteless()
-        gone = self.member.unreachable
-        return [one for one in self.member.members if one not in gone and one not in voteless]
+        member = self.member
+        gone = member.unreachable
+        return [one for one in member.members if one not in gone and self.has_vote(one)]
 
     def voteless(self) -> list[int]:
-        """The members that can be reached and have no vote (rule 16), as far as we know."""
+        """The members that can be reached and have no vote, as far as we know."""
         member = self.member
-        return [
-            one
-            for one in member.members
-            if one not in member.unreachable
-            and (one in member.voteless if one != member.me else member.forgot)
-        ]
+        gone = member.unreachable
+        return [one for one in member.members if one not in gone and not self.has_vote(one)]
+
+    def has_vote(self, node: int) -> bool:
+        """Rule 16."""
+        member = self.member
+        return not member.forgot if node == member.me else node not in member.voteless
 
     def is_stranded(self, now: int) -> bool:
         """Does nobody make the epoch that we promised? Then we hear of no lower one, and only a
