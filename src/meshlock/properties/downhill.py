@@ -4,13 +4,13 @@
 make no cycle; and the only node without a lower neighbour is the one that has the
 token, or that has sent it off and whose TOKEN has not arrived yet.
 
-The receiver of the token goes below the giver, who is below everybody, so on a network whose
+The receiver of the token goes below the giver, which is the lowest, so on a network whose
 links stay this holds in every state. The papers say it of the ``next`` variables, which follow
 the heights as far as a node knows them, and of the time after links have ceased to change. When a
 link fails, its higher end may have no way down until it climbs, and then its
 neighbours until they hear of it. So where links change, the property is judged in states in which
-nothing is on its way, and of the part of the network that has the token. Then it says that nobody
-who could climb has stopped halfway.
+nothing is on its way, and of the part of the network that has the token. Then it says that no
+node that could climb has stopped halfway.
 """
 
 from __future__ import annotations

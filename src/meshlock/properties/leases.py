@@ -3,23 +3,23 @@
 The simulator reports as it goes and ``meshlock audit`` reports from a trace, as with
 :mod:`.monitor`, whose other properties are about networks in which nothing crashes.
 
-- **safety**: nobody is let in while more than k permits would be in use *under valid leases*, k
-  being that of the epoch of the grant. A grant whose node has crashed is in use until its lease
-  ends, for what the client started may still run. So where k never changes, never are more than
-  k in use; when it falls, what was granted before may go on.
+- **safety**: with each grant at most k permits are in use *under valid leases*; k is that of the
+  epoch of the grant. A grant whose node has crashed is in use until its lease ends, for what the
+  client started may still run. Where k never changes, at most k are ever in use; when k falls, what
+  was granted before may go on.
 - **leases**: no client is inside after the end of its lease.
 - **slots**: no two grants under valid leases have a slot in common, where grants have slots.
-- **order**: where nothing has failed for as long as recovery may take, nobody who has a way is
-  passed by who asks later and is less urgent; see :mod:`.overtaking`. A step that makes one request
-  more urgent lets no other one in.
-- **fences**: every grant has a higher fence than all that were made before it. One that is sent to
-  another node is made when it is sent, and its client may enter after those of later ones.
+- **order**: where nothing has failed for as long as recovery may take, no request with a way to
+  the token is passed by a later and less urgent one; see :mod:`.overtaking`. A step that makes one
+  request more urgent lets no other one in.
+- **fences**: every grant has a higher fence than all grants made before it. A grant that is sent to
+  another node is made when it is sent; its client may enter after those of later grants.
 - **one-token**: every epoch has one token; it is made once, later epochs are higher, and
   no node makes another. That a token is lost is no violation here: it is why there are epochs.
 - **conservation**: what is free at the token and what its ledger says is lent are k together,
   unless more than k was lent when k fell: then nothing is free. k is that of the epoch before,
-  unless somebody asked for another.
-- **served**: nobody waits in vain who had a way to a majority for long enough; see :mod:`.paths`.
+  unless another number was asked for.
+- **served**: a client that can reach a majority for long enough is served; see :mod:`.paths`.
 """
 
 from __future__ import annotations
@@ -61,8 +61,7 @@ class HeldGrant:
 
 
 class LeaseMonitor(Monitor):
-    """``slack``: what happened in time may be told so much too late. ``orderly``: is order
-    judged?"""
+    """``slack``: how much too late a renewal may be told. ``orderly``: is order judged?"""
 
     def __init__(self, permits: int, slack: float = 0.0, orderly: bool = False) -> None:
         super().__init__(permits, PromisedOrder(ordered=False, balanced=False, ageing=0.0))
@@ -74,7 +73,7 @@ class LeaseMonitor(Monitor):
         self.lent: set[Fence] = set()  # of grants on their way to the nodes of their clients
         self.epoch: Epoch = (0, -1, 0)  # the highest that has a token
         self.epochs = 0
-        self.resizes: set[int] = set()  # other numbers of permits that somebody asked for
+        self.resizes: set[int] = set()  # other numbers of permits that were asked for
 
     # -- grants ---------------------------------------------------------------------
 

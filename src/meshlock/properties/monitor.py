@@ -3,7 +3,7 @@
 The simulator reports as it goes and ``meshlock audit`` reports from a trace; both are
 judged here and nowhere else.
 
-- **safety**: never are more than k permits in use.
+- **safety**: at most k permits are in use.
 - **one-token** and **conservation** are checked as balances: no handler may make or lose
   a token or a permit. What was at the node, plus what the step brought, must equal what
   is there afterwards plus what the step sent off and gave to clients. Since the start
@@ -25,7 +25,7 @@ judged here and nowhere else.
 - **order**, raised: a step that makes one request more urgent lets no other one in.
 - **neighbours**: messages go to nodes that are linked: on a network that changes, and in a trace
   also where links stay, unless the algorithm leaves it to others to find a way.
-- **served**: when a run ends because nothing more can happen, nobody waits.
+- **served**: when a run ends because nothing more can happen, no client waits.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Monitor:
         self.due_grants = 0  # ... after this number of grants
         self.due_known: Known = {}  # ... and have been asked for before these were known
         self.changed_at = -1  # grants when a link changed last
-        self.asked = False  # somebody has, since something was due
+        self.asked = False  # a client has, since something was due
         self.at_once = False  # the grants that come now are all made in one step, from rest ...
         self.more = False  # ... and something is due after the first of them
         self.under_way: list[tuple[int, float]] = []  # those on their way: node, priority
@@ -396,7 +396,7 @@ class Monitor:
         return None
 
     def is_lent_to(self, node: int) -> bool:
-        """In the step at hand: nobody sees for which of its clients."""
+        """In the step at hand; for which of its clients cannot be seen."""
         return any(receiver == node for receiver, _ in self.under_way)
 
     # -- balances -----------------------------------------------------------------

@@ -1,8 +1,8 @@
 """A client that asks later and is less urgent goes later: order where nodes crash and links fail.
 
-With faults nobody can say at which moment a request is known where the token is. But once nothing
-has been done to the network for ``slack``, a request that is as old and can reach the token must
-be known there. From then on one that asks later with a lower priority ranks below it for ever, for
+With faults it cannot be said at which moment a request is known where the token is. But once
+nothing has failed or changed for ``slack``, a request that is as old and can reach the token must
+be known there. From then on a request that is made later with a lower priority ranks below it, for
 both age alike. The same holds for equal priorities where first come, first served is promised, as
 long as no more clients of a node wait than the node may have in the queue (``lines``). A request
 that has changed its priority is known by the new one after ``slack``; until then, and if it is the
@@ -74,7 +74,7 @@ class Overtaking:
             one.passes = []
 
     def goes_by(self, time: float, epoch: object) -> bool:
-        """Another epoch is as good as a fault: everybody asks anew. Is it one?"""
+        """Another epoch counts as a fault, since all clients ask anew. Is it another?"""
         another = self.epoch is not None and epoch != self.epoch
         if another:
             self.disturbed(time)
@@ -121,7 +121,7 @@ class Overtaking:
         return before[self.most :] + self.overdue(time)
 
     def overdue(self, time: float) -> list[Pass]:
-        """Of those that wait still: who passed them so long ago that no grant is on its way."""
+        """Of clients that wait: who passed them more than ``slack`` ago, so no grant comes."""
         return [
             passing
             for one in self.waiting.values()

@@ -1,13 +1,13 @@
 """Did a waiting client have a way to a majority for long enough to be served?
 
-Where a network falls apart and nodes crash, nobody can promise that every request is served.
+Where a network falls apart and nodes crash, no algorithm can serve every request.
 What is promised: *a request is served if its node can reach a majority of the members for long
 enough*. Here is what that means, so that a machine can decide it.
 
 A request **had a path** if, while it waited, there was an interval during which one and the same
 majority of the members was up and connected with its node without interruption, and which was
-longer than ``queue`` + ``recover`` x (1 + c). Here c is how often, in the interval, somebody
-else came to this part of the network or left it, or the members changed: a node that leaves may
+longer than ``queue`` + ``recover`` x (1 + c). Here c is how often, in the interval, another
+node came to this part of the network or left it, or the members changed: a node that leaves may
 take the token or permits along, and one that comes may bring a higher epoch, so that everything has
 to be found out anew. ``recover`` is the longest that that takes, ``queue`` the longest that those
 ahead can take; both follow from the timers and the workload, and the program that runs the nodes
@@ -99,7 +99,7 @@ class Paths:
         return False
 
     def part_of(self, node: int, place: int) -> frozenset[int]:
-        """Everybody whom this node can reach, itself included; nobody while it is down."""
+        """The nodes that this one can reach, itself included; none while it is down."""
         parts = self.parts[place]
         label = parts[node]
         if label == DOWN:

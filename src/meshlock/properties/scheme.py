@@ -92,7 +92,7 @@ def asked(branches: list[TokenBranch]) -> str:
 
 
 def one_lender(branches: list[TokenBranch]) -> str:
-    """At most one node is its own lender; it is nobody's son and acts for nobody."""
+    """At most one node is its own lender; it has no father and acts for no other node."""
     owners = [node for node in branches if node.lender == node.me]
     if len(owners) > 1:
         return f"nodes {owners[0].me} and {owners[1].me} are both their own lenders"

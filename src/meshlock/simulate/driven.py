@@ -1,4 +1,4 @@
-"""A run that somebody drives, one step at a time, and a transcript of what the nodes do.
+"""A run that is driven one step at a time, and a transcript of what the nodes do.
 
 A script drives it (:mod:`.player`), a trace that is played again (:mod:`.schedule`) or the reader
 at the page. Its messages, links and lives are those of a :mod:`~meshlock.world.scripted` world;
@@ -104,7 +104,7 @@ class DrivenRun(ScriptedWorld):
         self.inside: dict[int, SimulatedClient] = {}  # by number, in the order of entry
         self.requests = 0
         self.steps = 0
-        self.behaviours: dict[int, int] = {}  # node: its choice, where somebody made it
+        self.behaviours: dict[int, int] = {}  # node: its choice, where it is not drawn
         self.outcome = ScenarioOutcome(scenario, algorithm, without_unit(self.options))
         if trace is not None:
             trace.begin(trace_setup(self), self.nodes)
@@ -182,7 +182,7 @@ class DrivenRun(ScriptedWorld):
             self.text = ""
 
     def finish(self) -> None:
-        """Let everything arrive and everybody leave, and time pass while nobody enters."""
+        """Let every message arrive and every client leave, and time pass while none enters."""
         idle = 0
         while self.deliver_all():
             if self.inside:
@@ -269,7 +269,7 @@ class DrivenRun(ScriptedWorld):
         return [node.me for node in self.nodes if self.is_up(node.me) and node.tokens()]
 
     def fathers(self) -> list[int]:
-        """The tree as it is: everybody's father."""
+        """The tree as it is: the father of each node."""
         found: list[int] = []
         for node in self.nodes:
             father = node.freeze()[node.variables.index("father")]

@@ -5,7 +5,7 @@ A link that fails first settles what is on it, as :mod:`meshlock.world.channels`
 ends learn of it.
 
 Changes go on until every request is served, until the stream ends, or until the run is
-*stalled*: nobody is inside, and nobody has entered during a long series of changes, so that
+*stalled*: no client is inside, and none has entered during a long series of changes, so that
 only a network at rest can show whether the waiting will ever be served (a thousand changes
 of a connected network and ten more per node, and a hundred message delays per node, all
 without an entry).
@@ -56,7 +56,7 @@ class MobileSimulation(Simulation):
 
         self.resting = False  # no further changes
         self.last_entries = 0
-        self.idle_changes = 0  # since the last entry, while nobody was inside
+        self.idle_changes = 0  # since the last entry, while no client was inside
         self.idle_connected = 0  # of these, the ones in a connected graph
         self.idle_since = 0.0
         self.patience = 1000 + 10 * network.size
@@ -172,7 +172,7 @@ class MobileSimulation(Simulation):
     def leave(self, client: SimulatedClient) -> None:
         super().leave(client)
         if self.active == 0 and self.graph.components > 1 and self.all_asked():
-            self.restless = True  # parts without the token may look for it for ever
+            self.restless = True  # parts without the token may never stop looking for it
 
     # -- messages -----------------------------------------------------------------------
 
@@ -245,7 +245,7 @@ class MobileSimulation(Simulation):
         return True
 
     def stray(self, message: Message) -> None:
-        """A message to where its sender sees no link: a fault, and nobody gets it."""
+        """A message to where its sender sees no link: a fault, and it is lost."""
         super().transmit(message)
         self.strays.add(message.serial)
         way = f"node {message.sender} sends {message.kind} to node {message.receiver}"
@@ -263,8 +263,8 @@ class MobileSimulation(Simulation):
         return time / self.now
 
     def judge_end(self) -> None:
-        """Where the network is partitioned, only those must be served who can reach the token and
-        all permits, as in the checker. Without a token, one must reach everybody."""
+        """Where the network is partitioned, clients must be served that can reach the token and all
+        permits, as in the checker. Without a token, they must reach all nodes."""
         if self.graph.components > 1:
             part = labelled(self.graph.near, [True] * self.graph.size)
             tokens = {part[node] for node, one in enumerate(self.nodes) if one.tokens() > 0}

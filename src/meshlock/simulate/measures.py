@@ -90,7 +90,7 @@ class RunMeasures:
         self.held_since = 0.0
         self.used = 0.0  # integral of permits in use over time
         self.waiting = 0
-        # when clients left although others were waiting, and nobody has entered since
+        # when clients left while others waited; none has entered since
         self.free_since: list[float] = []
         self.sync_total = 0.0
         self.sync_count = 0

@@ -50,7 +50,7 @@ class Due(NetworkChange):
 
 
 class RecoverySimulation(RoutedSimulation):
-    """Until everybody is served, or until that time, if it is above 0."""
+    """Until all clients are served, or until that time, if it is above 0."""
 
     def __init__(
         self, setup: RunSetup, layer: LayerSetup, faults: InjectedFaults, until: float = 0.0
@@ -78,7 +78,7 @@ class RecoverySimulation(RoutedSimulation):
         self.stopped = False
 
     def queue_within(self) -> float:
-        """Everybody goes first, each with one crossing of the network for asking, leaving, and
+        """All others go first, each with one crossing of the network for asking, leaving, and
         handing over there and back; and a step of priority is worth ``patience`` grants."""
         low, high = self.workload.priorities
         worth = max(PATIENCE, int(self.options.get("patience", "0")))
@@ -114,7 +114,7 @@ class RecoverySimulation(RoutedSimulation):
         self.agenda.clear()
 
     def watch(self) -> None:
-        """Is there any hope for the clients that wait?"""
+        """Stop the run if the clients that wait have no hope."""
         self.later(self.lease, self.watch)
         if self.hopeless():
             self.stop()
@@ -349,7 +349,7 @@ class RecoverySimulation(RoutedSimulation):
 
 
 def recover_within(wait: float) -> float:
-    """In the worst case of :mod:`~meshlock.algorithms.recovery.timers`: somebody is in its quiet
+    """In the worst case of :mod:`~meshlock.algorithms.recovery.timers`: a node is in its quiet
     period after a restart (1 wait), then nothing is received of the token (1), it is the last one's
     turn (1/2), reports come in (1/10), the new token has to wait (1), and then permits have to
     lapse (1). The rest is for a proposal that comes to nothing, after which the next one

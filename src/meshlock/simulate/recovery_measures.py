@@ -38,7 +38,7 @@ class RecoveryMeasures:
         self.with_majority = 0.0
         self.majority_served = 0.0
         self.idle = 0.0
-        self.rest = 0.0  # a token, and nobody who waits or holds
+        self.rest = 0.0  # a token, and no client that waits or holds
         self.rest_messages = 0  # of leases, in that time
         self.served = [0.0] * size
         self.holder = -1  # of the usable token
@@ -48,7 +48,7 @@ class RecoveryMeasures:
         self.reached_since = 0.0
 
     def renews(self) -> None:
-        """A message of a lease, while nobody waits or holds."""
+        """A message of a lease, while no client waits or holds."""
         if self.holder >= 0:
             self.rest_messages += 1
 

@@ -112,7 +112,7 @@ class RoutedSimulation(MobileSimulation):
             self.use(min(me, peer), max(me, peer))
 
     def cut(self, side: list[int]) -> None:
-        """Everybody is on this side from now on."""
+        """From now on each node is on its side of a cut."""
         self.side = side
         for one in range(self.base.size):
             for other in sorted(self.base.near[one]):

@@ -43,7 +43,7 @@ class Scenario:
         self.first = 0  # the number of the first node in the script; it is 0 everywhere else
         self.links: list[tuple[int, int]] = []
         self.permits = 1
-        self.tree: list[int] = []  # everybody's father; empty: not said
+        self.tree: list[int] = []  # the father of each node; empty: not said
         self.failures = DRAIN
         self.founder = NIL  # of a pool to which nodes come without links
         self.algorithm = "jiang"
@@ -52,7 +52,7 @@ class Scenario:
         self.seed = 1
         self.members = 0  # 0: plain nodes
         self.lease = 100.0
-        self.clocks: list[int] = []  # skew, then everybody's rate
+        self.clocks: list[int] = []  # skew, then the rate of each node
         self.unordered: set[str] = set()
         self.lines: list[tuple[int, list[str]]] = []
         linked = False
@@ -183,7 +183,7 @@ class Scenario:
         return self.node(number, one), self.node(number, other)
 
     def fathers(self, number: int, chains: list[str]) -> list[int]:
-        """The tree that chains such as 3>2>0 make: everybody's father, NIL for the root."""
+        """The tree that chains such as 3>2>0 make: the father of each node, NIL for the root."""
         fathers = [NIL] * self.size
         for chain in chains:
             path = [self.node(number, word) for word in chain.split(">")]

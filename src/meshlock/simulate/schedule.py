@@ -135,7 +135,7 @@ class Play:
         return True
 
     def finish(self) -> None:
-        """Let everything arrive and everybody leave."""
+        """Let every message arrive and every client leave."""
         self.run.lines.append("> finish")
         self.run.finish()
 

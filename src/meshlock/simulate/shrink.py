@@ -1,7 +1,7 @@
 """Make a failing run small: fewer actions, fewer nodes, the same failure.
 
 Actions are left out in ever smaller pieces (delta debugging); whatever has become impossible
-is left out too, everything then arrives and everybody leaves, and the piece stays out if a
+is left out too, every message then arrives and every client leaves, and the piece stays out if a
 property that was violated still is. Nodes that nothing happens at any more are taken away
 as long as the rest hangs together. What remains cannot lose a single action.
 """
@@ -17,7 +17,7 @@ from meshlock.topology.graphs import Graph
 def violated(schedule: Schedule) -> set[str]:
     """What is wrong when this is played to the end; a failing handler counts too.
 
-    That somebody waits is nobody's fault in a network that is parted at the end.
+    In a network that is parted at the end, clients may wait.
     """
     try:
         play = schedule.play(strict=False)

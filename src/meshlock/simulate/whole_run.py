@@ -40,7 +40,7 @@ class Stretch:
 
 
 def whole_run(run: Simulation, look: Callable[[], None]) -> Stretch:
-    """Let all of it happen, and have somebody ``look`` from time to time."""
+    """Run to the end, and call ``look`` from time to time."""
     stretch = Stretch()
     with stretch:
         run.start()

@@ -73,7 +73,7 @@ class Audit:
         return algorithm is not None and not algorithm.assumes.routed
 
     def end(self) -> None:
-        if not self.ended:  # the last step may have been cut off, and somebody may yet enter
+        if not self.ended:  # the last step may have been cut off, and clients may yet enter
             return
         if self.leases is not None:
             self.leases.ends(self.now)

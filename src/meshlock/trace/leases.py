@@ -22,8 +22,8 @@ from meshlock.trace.reader import UNSAID, Trace, TraceLine
 T = TypeVar("T")
 
 LEASES = 2
-"""So long a request is to be known where the token is, in traces that do not say how long recovery
-may take. As long nobody may have written down yet that a link had failed."""
+"""In traces that do not say how long recovery may take: after this many leases a request is to be
+known where the token is. The failure of a link may be written down as late as that."""
 
 
 class LeaseAudit:
@@ -34,7 +34,7 @@ class LeaseAudit:
         problem = "has no list of 'members' in its 'recovery'"
         members = self.declared(recovery.get("members"), tuple[int, ...], problem)
         recover, queue = recovery.get("recover"), recovery.get("queue")
-        # who does not state how long recovery may take promises nobody to be served
+        # a trace that does not state how long recovery may take does not promise service
         self.paths: Paths | None = None
         if isinstance(recover, int | float) and isinstance(queue, int | float):
             self.paths = Paths(members, float(recover), float(queue))
@@ -127,8 +127,8 @@ class LeaseAudit:
         self.waits.changes(time, client, priority)
 
     def lost(self, time: float, client: int) -> None:
-        """A live node may have been stopped, and write it when it goes on; its word that nobody
-        went on meanwhile is all there is."""
+        """A live node may have been stopped, and write it when it goes on. Whether its client
+        went on meanwhile is not in the trace."""
         if self.live:
             self.monitor.given.pop(client, None)
         else:

@@ -10,8 +10,8 @@ A trace may be cut short by a full disk or a killed node. The merged trace ends 
 what is missing. Nodes may go on writing while their traces are read, one after the other: with
 leases, where messages are not recorded, the merged trace ends where the first of these was read.
 
-In a pool with leases a node may have several lives in its trace. When one ended nobody wrote
-down; here it does so just before the next begins.
+In a pool with leases a node may have several lives in its trace. When one ended is not written;
+here it ends just before the next begins.
 """
 
 from __future__ import annotations

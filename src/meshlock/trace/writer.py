@@ -129,7 +129,7 @@ class TraceWriter:
                 self.sent(time, me, effect)
             elif isinstance(effect, Enter):
                 entered = {"t": time, "node": me, "event": "enter", "client": effect.client}
-                entered["want"] = self.wants.get(effect.client, 0)  # mutants let in who is nobody
+                entered["want"] = self.wants.get(effect.client, 0)  # mutants let in unknown clients
                 if effect.fence:
                     entered["fence"] = effect.fence
                 if effect.slots:

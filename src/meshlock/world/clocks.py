@@ -37,7 +37,7 @@ class Clocks:
         return -(-shown * MILLION // self.rates[me]) / TICKS
 
     def longest(self, time: float) -> int:
-        """What any clock counts for so long a time, at the most."""
+        """The most that any clock counts in this time."""
         return ceil(time * TICKS) * (MILLION + self.skew) // MILLION + 2
 
 

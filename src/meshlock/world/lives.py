@@ -7,6 +7,7 @@ A node that has crashed keeps its place in ``nodes``; the program that runs it a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from meshlock.algorithms.actor import Actor, Algorithm, Effect, Enter, Message
@@ -24,16 +25,13 @@ from meshlock.world.clocks import TICKS, Clocks
 Near = Callable[[int], Iterable[int]]
 
 
+@dataclass
 class LayerSetup:
     """What the recovery layer needs besides an algorithm."""
 
-    def __init__(
-        self, members: tuple[int, ...], clocks: Clocks, rules: Rules | None = None
-    ) -> None:
-        """With ``rules`` node 0 makes the pool, and members choose themselves."""
-        self.members = members
-        self.clocks = clocks
-        self.rules = rules
+    members: tuple[int, ...]
+    clocks: Clocks
+    rules: Rules | None = None  # if given, node 0 makes the pool, and members choose themselves
 
     def line(self) -> dict[str, Any]:
         """As in the set-up of a trace, under ``recovery``."""
@@ -218,13 +216,13 @@ class LayeredNodes:
     # -- what reaches a node from outside ---------------------------------------------------
 
     def resize(self, me: int, permits: int) -> None:
-        """Somebody asks this node to have the number of permits changed."""
+        """This node is asked to have the number of permits changed."""
         self.layers[me].timers.change = Change(permits=permits)
         self.monitor.resizes.add(permits)
         self.asked[me] = ("resize", permits)
 
     def change_member(self, me: int, verb: str, node: int) -> None:
-        """Somebody asks this node to ``add`` that one to the members, or to ``remove`` it."""
+        """This node is asked to ``add`` that one to the members, or to ``remove`` it."""
         change = Change(add=node) if verb == "add" else Change(remove=node)
         self.layers[me].timers.change = change
         self.asked[me] = (verb, node)

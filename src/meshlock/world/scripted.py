@@ -141,7 +141,7 @@ class ScriptedWorld(Steps):
         return self.joined(message.sender, message.receiver)
 
     def deliver_at(self, place: int) -> None:
-        """The message at this place of the line arrives, or is lost if nobody can receive it."""
+        """The message at this place of the line arrives, or is lost if its receiver is down."""
         message = self.on_the_way[place]
         if self.layered is not None:
             if not self.arrives(message):

@@ -276,7 +276,7 @@ class Steps(Effects):
     # -- under the recovery layer -------------------------------------------------------
 
     def start_layers(self, links: list[tuple[int, int]]) -> None:
-        """The first lives begin, and everybody sees its links."""
+        """The first lives begin, and each node sees its links."""
         for me in range(len(self.nodes)):
             self.begin_life(me, True, "start")
         for one, other in sorted(links):
@@ -404,7 +404,7 @@ class Steps(Effects):
         raise NotImplementedError
 
     def lose(self, message: Message) -> None:
-        """Nobody gets this message, which was on its way."""
+        """This message, which was on its way, never arrives."""
         raise NotImplementedError
 
     def pieces(self) -> int:
