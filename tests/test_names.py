@@ -33,7 +33,6 @@ OF_PAPERS = {
 """Messages that several papers have, each with fields of its own."""
 
 HOMONYMS = {
-    "Acquire",
     "Outcome",
     "Place",
     "Sample",

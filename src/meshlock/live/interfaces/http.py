@@ -231,7 +231,7 @@ class Interface:
         links=["show_grant", "renew", "release"],
     )
     def acquire(
-        self, request: HTTPRequest, body: messages.Acquire
+        self, request: HTTPRequest, body: messages.AcquireRequest
     ) -> messages.Granted | Coroutine[Any, Any, messages.Granted]:
         """Request permits, and wait for them."""
         session = None if body.session is None else self.session(body.session)
@@ -243,7 +243,7 @@ class Interface:
         return self.wait_for(request, body, session)
 
     async def wait_for(
-        self, request: HTTPRequest, body: messages.Acquire, session: Session | None
+        self, request: HTTPRequest, body: messages.AcquireRequest, session: Session | None
     ) -> messages.Granted:
         with self.visited(request) as pool:
             waits = asked(pool, body)
@@ -282,7 +282,11 @@ class Interface:
         return messages.Urgent(name, waits.priority, waits.deadline)
 
     def granted(
-        self, request: HTTPRequest, body: messages.Acquire, session: Session | None, grant: Grant
+        self,
+        request: HTTPRequest,
+        body: messages.AcquireRequest,
+        session: Session | None,
+        grant: Grant,
     ) -> messages.Granted:
         """The grant has a name, and an end whatever becomes of the program that asked for it."""
         if session is None:
@@ -397,7 +401,7 @@ class Interface:
                 session.send_leases(session.leases)
 
 
-def asked(pool: LocalPool, body: messages.Acquire) -> Acquire:
+def asked(pool: LocalPool, body: messages.AcquireRequest) -> Acquire:
     due = moment(body.deadline)
     return Acquire(pool, body.want, body.priority, body.timeout, body.label, due)
 

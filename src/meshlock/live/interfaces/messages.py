@@ -23,7 +23,7 @@ class Asked(msgspec.Struct, forbid_unknown_fields=True):
     """What a program may ask for."""
 
 
-class Acquire(Asked):
+class AcquireRequest(Asked):
     """Permits of a pool. They go back when ``ttl`` seconds have passed without a renewal; or, if a
     ``session`` is named, when that ends. The ``deadline`` is in seconds from now. While it
     waits, the request is known by the name that is given as ``request``."""
