@@ -51,7 +51,7 @@ MOST_BYTES = 10_000
 
 def asked(request: HTTPRequest) -> dict[str, Any]:
     """The JSON object that the page sent; no other site can send one."""
-    if request.headers.get("content-type") != "application/json":
+    if request.header("content-type") != "application/json":
         raise HTTPError(415, "Send JSON.")
     try:
         return msgspec.json.decode(request.body[:MOST_BYTES], type=dict[str, Any])

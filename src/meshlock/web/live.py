@@ -150,6 +150,6 @@ class LivePage:
             raise HTTPError(
                 403, f"This agent does not allow actions: start it with {setting('allow-actions')}."
             )
-        if request.headers.get("content-type") != "application/json":
+        if request.header("content-type") != "application/json":
             raise HTTPError(415, "Send JSON.")
         return limits.decoded(request.body[:MOST_BYTES], kind, "an action")

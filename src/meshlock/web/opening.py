@@ -162,7 +162,7 @@ class Opening:
         return as_json({"file": self.uploads.begin()})
 
     def add_to_file(self, request: HTTPRequest) -> Response:
-        if request.headers.get("content-type") != "application/octet-stream":
+        if request.header("content-type") != "application/octet-stream":
             raise HTTPError(415, "Send bytes.")
         self.uploads.add(request.parameters["file"], request.body)
         return as_json({})

@@ -34,6 +34,7 @@ from meshlock.live.interfaces.agent_protocol import (
     understood,
 )
 from meshlock.live.machine import clock
+from meshlock.live.pools.grants import Grant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from typing import Any, Protocol, TypeVar
 
     from meshlock.live.interfaces.agent_protocol import AgentExchange, Answer
-    from meshlock.live.pools.grants import Grant
 
     Result = TypeVar("Result")
 
@@ -118,17 +118,13 @@ def finished(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 class Holding:
-    """A grant of this client, as far as the agent has said: what a :class:`.Grant` comes from."""
+    """What the agent has said of a grant of this client; the grant comes from here."""
 
-    __slots__ = (
-        *("agent", "asking", "end", "ended", "grant", "key"),
-        *("lost", "name", "session", "third", "want"),
-    )
+    __slots__ = ("agent", "asking", "end", "grant", "key", "name", "session", "third", "want")
 
     def __init__(self, agent: AgentClient, session: AgentSession, given: dict[str, Any]) -> None:
         self.agent = agent
         self.session = session
-        self.grant: Grant | None = None  # is told of the end
         self.key: str = given["grant"]
         self.name: str = given["pool"]
         self.want: int = given["want"]
@@ -137,29 +133,26 @@ class Holding:
         self.third = lease / 3 if lease is not None and lease > 0.3 else 0.1
         """Seconds that an agent has to say that it renewed the lease."""
         self.asking = False  # a task asks the agent for that
-        self.lost = self.ended = session.over
-        if not session.over:
+        agent.last_grant = number = agent.last_grant + 1
+        fence, slots = given["fence"], tuple(given["slots"])
+        self.grant = Grant(self, number, self.want, given["priority"], fence, slots, given["met"])
+        if session.over:
+            self.grant.revoke()
+        else:
             session.holding[self.key] = self
-
-    def revoke(self) -> None:
-        if not self.ended:
-            self.ended = self.lost = True
-            if self.grant is not None:
-                self.grant.revoke()
 
     def left(self) -> float:
         """Seconds of the lease that we know of."""
         return NO_END if self.end is None else self.end - clock.seconds()
 
-    def until(self, _number: int = 0) -> float | None:
+    def until(self, _number: int) -> float | None:
         return self.end
 
-    def release(self, _number: int = 0) -> None:
-        self.ended = True
+    def release(self, _number: int) -> None:
         if self.session.holding.pop(self.key, None) is not None:
             self.agent.release(Unreleased(self.key), 0)
 
-    def release_some(self, _number: int = 0, permits: int = 0) -> None:
+    def release_some(self, _number: int, permits: int) -> None:
         held, self.want = self.want, self.want - permits
         self.agent.release(Unreleased(self.key, self.want), held)
 
@@ -180,21 +173,18 @@ class AgentSession:
             holding.end = event["until"]
         elif holding is not None and event["event"] == "lost":
             del self.holding[event["grant"]]
-            holding.revoke()
+            holding.grant.revoke()
 
     def end(self) -> None:
         self.over = True
         while self.holding:
-            self.holding.popitem()[1].revoke()
+            self.holding.popitem()[1].grant.revoke()
 
     def disown(self) -> None:
         """Its grants belong to another process, which will learn of their end."""
         self.over = True
         while self.holding:
-            holding = self.holding.popitem()[1]
-            holding.ended = holding.lost = True
-            if holding.grant is not None:
-                holding.grant.disown()
+            self.holding.popitem()[1].grant.disown()
 
 
 class AgentClient:
@@ -203,6 +193,7 @@ class AgentClient:
         self.wires = wires
         self.leases = leases  # does the session say how far leases were renewed?
         self.closed = False
+        self.last_grant = 0
         self.last_request = 0  # of those that the client gives names
         self.start_anew()
         CLIENTS.add(self)
@@ -473,9 +464,9 @@ class AgentClient:
             await self.gone()
         if status == 200:
             holding.end = understood(said)["until"]
-        if not holding.ended and (status == 404 or holding.left() <= 0):
+        if not holding.grant.ended and (status == 404 or holding.left() <= 0):
             holding.session.holding.pop(holding.key, None)
-            holding.revoke()
+            holding.grant.revoke()
             self.release(Unreleased(holding.key), 0)  # whatever the agent thinks of it
 
     # -- pools -------------------------------------------------------------------------

@@ -294,7 +294,6 @@ class AgentPool(Source):
         self.wires = wires
         self.name = name
         self.wanted = wanted  # permits, until the agent was asked to join it
-        self.last_grant = 0
         self.waiting: dict[Acquire, str] = {}  # what the agent calls it
         self.changing: set[Acquire] = set()  # whose new priority is sent to the agent
 
@@ -320,17 +319,11 @@ class AgentPool(Source):
             request.over = True
 
     def granted(self, session: AgentSession, given: dict[str, Any]) -> Grant:
-        self.last_grant += 1
         self.permits = given["permits"]
-        want, priority, slots = given["want"], given["priority"], tuple(given["slots"])
         holding = Holding(self.agent, session, given)
-        grant = Grant(holding, self.last_grant, want, priority, given["fence"], slots, given["met"])
-        if holding.ended:
-            grant.revoke()
-        holding.grant = grant
         if holding.end is not None and not session.watched:
             self.wires.watch(session)
-        return grant
+        return holding.grant
 
     def change_priority(self, request: Acquire, priority: int) -> None:
         """Tell the agent, if it knows of the request; one task for all changes of one request."""

@@ -42,14 +42,11 @@ def with_arguments_of(
 class NodeGrant(BlockingGrant):
     """A grant of the node in its thread."""
 
-    __slots__ = ("_grant", "_node")
+    __slots__ = ("_node",)
 
     def __init__(self, node: BlockingNode, grant: Grant) -> None:
-        super().__init__(
-            grant.pool, grant.want, grant.priority, grant.fence, grant.slots, grant.met
-        )
+        super().__init__(grant)
         self._node = node
-        self._grant = grant
 
     @property
     def held(self) -> bool:

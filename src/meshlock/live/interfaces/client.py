@@ -25,7 +25,6 @@ from meshlock.live.pools.grants import (
     AnyBlockingPool,
     BlockingGrant,
     Source,
-    part,
     seconds,
 )
 
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 
     from meshlock.live.interfaces.agent_client import AgentLine, AgentSession
     from meshlock.live.interfaces.agent_protocol import Answer
+    from meshlock.live.pools.grants import Grant
     from meshlock.live.pools.status import Status
 
     Result = TypeVar("Result")
@@ -176,7 +176,7 @@ class BlockingClientPool(AnyBlockingPool):
         known_as = "" if name is None else pool_name(name)
         body = partial(acquire_body, asked.want, asked.priority, label, asked.due, known_as)
         session, given = finished(self._agent.acquire(self.name, asked.timeout, body))
-        return ClientGrant(Holding(self._agent, session, given), given)
+        return ClientGrant(Holding(self._agent, session, given))
 
     def _wait(self, work: Coroutine[Any, Any, Result]) -> Result:
         return finished(work)
@@ -190,11 +190,8 @@ class BlockingClientPool(AnyBlockingPool):
 class ClientGrant(BlockingGrant):
     __slots__ = ("_holding",)
 
-    def __init__(self, holding: Holding, given: dict[str, Any]) -> None:
-        slots = tuple(given["slots"])
-        super().__init__(
-            given["pool"], given["want"], given["priority"], given["fence"], slots, given["met"]
-        )
+    def __init__(self, holding: Holding) -> None:
+        super().__init__(holding.grant)
         self._holding = holding
 
     @property
@@ -207,42 +204,39 @@ class ClientGrant(BlockingGrant):
 
     @property
     def until(self) -> float | None:
-        holding = self._receive(now=True)
-        return None if holding.ended else holding.end
+        return self._receive(now=True).until
 
-    def _receive(self, now: bool = False, seconds: float = 0.0) -> Holding:
+    def _receive(self, now: bool = False, seconds: float = 0.0) -> Grant:
         """What the agent says; if it must, it is asked until when the lease was renewed."""
-        one = self._holding
-        if not one.ended:
+        one, grant = self._holding, self._grant
+        if not grant.ended:
             WIRES.receive(one.session, seconds)
-        if not one.ended and one.end is not None and (now or one.left() <= one.third):
+        if not grant.ended and one.end is not None and (now or one.left() <= one.third):
             finished(one.agent.ask_until(one))
-        return one
+        return grant
 
     def wait_lost(self, timeout: float | None = None) -> bool:
         end = None if timeout is None else time.monotonic() + seconds(timeout)
-        holding = self._holding
-        while not holding.ended:
+        holding, grant = self._holding, self._grant
+        while not grant.ended:
             wait = LISTEN if end is None else min(LISTEN, end - time.monotonic())
             if wait <= 0:
                 break
             left = holding.left() - holding.third
             self._receive(seconds=min(wait, max(left, holding.third / 8)))
-        return holding.lost
+        return grant.lost
 
     def release(self, permits: int | None = None) -> None:
-        holding = self._holding
-        if holding.ended:
+        """See :meth:`Grant.release`."""
+        agent, grant = self._holding.agent, self._grant
+        if grant.ended:
             return
-        if permits is not None and part(permits, self.want):
-            self.want -= permits
-            self.slots = self.slots[: self.want]
-            holding.release_some(permits=permits)
-        else:
-            try:
-                holding.release()
-            except BaseException:  # an interrupt, or what a signal handler raises
-                holding.agent.release(Unreleased(holding.key), 0)
-                raise
-        if holding.agent.unreleased:
-            finished(holding.agent.gone())
+        try:
+            grant.release(permits)
+        except BaseException:  # an interrupt, or what a signal handler raises
+            if grant.ended:
+                agent.release(Unreleased(self._holding.key), 0)
+            raise
+        self.want, self.slots = grant.want, grant.slots
+        if agent.unreleased:
+            finished(agent.gone())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from hashlib import blake2b
 from typing import Any
@@ -27,14 +27,12 @@ from meshlock.live.interfaces.operations import (
     OPERATIONS,
     REFUSED,
     UNNAMED,
-    Operation,
     delete,
     get,
     post,
 )
 from meshlock.live.interfaces.sessions import LOOKS, Leased, Session
 from meshlock.live.interfaces.site import EVENTS, Response, answer
-from meshlock.live.machine import limits
 from meshlock.live.pools.grants import Acquire, Grant, moment, time_left
 from meshlock.live.pools.pool import LocalPool
 from meshlock.live.pools.status import Picture, PoolStatus, Status
@@ -52,10 +50,6 @@ STILL_HERE = 15.0
 CHANGING = ("lease", "seconds", "sent", "received", "unseen")
 """Keys of a pool's status that are no news."""
 
-NAMED = ("pool", "request")
-"""Parts of a path that are names as :mod:`~meshlock.live.machine.limits` has them."""
-
-
 POOL, GRANT, SESSION = "/v1/pools/{pool}", "/v1/grants/{grant}", "/v1/sessions/{session}"
 
 
@@ -71,12 +65,6 @@ class Interface:
         self.requests: dict[str, Acquire] = {}  # that wait, by the names that clients gave them
         self.grants: dict[str, Grant] = {}  # of sessions and others
         self.leased: dict[str, Leased] = {}
-
-    def perform(self, one: Operation, request: HTTPRequest) -> Response | Awaitable[Response]:
-        for what, name in request.parameters.items():
-            if what in NAMED and name not in self.node.pools:
-                limits.name(name, what)
-        return one.perform(self, request)
 
     # -- how the agent is --------------------------------------------------------------
 
@@ -416,4 +404,4 @@ def event(kind: str, value: object) -> bytes:
 
 
 def streamed(request: HTTPRequest) -> bool:
-    return EVENTS in request.headers.get("accept", "")
+    return EVENTS in request.header("accept")

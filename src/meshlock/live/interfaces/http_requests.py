@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote
 
@@ -26,7 +25,7 @@ MOST_BODY = int(limits.BODY.most)
 PIECE = 4096
 """Bytes that are parsed at a time, so that few requests are parsed ahead of their turn."""
 
-LATER = "answer-later"
+LATER = b"answer-later"
 """What a client says in a header ``Prefer`` if it does not wait for the answer: that leaves with
 the next one on the same connection, and wakes nobody."""
 
@@ -43,7 +42,7 @@ class HTTPError(Exception):
 
 class HTTPRequest:
     __slots__ = (
-        *("body", "connection", "headers", "later", "method"),
+        *("body", "connection", "fields", "later", "method"),
         *("parameters", "path", "query", "safe"),
     )
 
@@ -52,18 +51,22 @@ class HTTPRequest:
         method: str,
         path: Sequence[str],
         query: str,
-        headers: Mapping[str, str],
+        fields: Mapping[bytes, bytes],
         safe: bool = True,
     ) -> None:
         self.method = method
         self.path = path  # its parts, decoded
         self.query = query
-        self.headers = headers  # names in small letters
+        self.fields = fields  # its headers, as they came; names in small letters
         self.safe = safe  # the connection can be used again
-        self.later = headers.get("prefer") == LATER  # its answer may leave with the next one
+        self.later = fields.get(b"prefer") == LATER  # its answer may leave with the next one
         self.body = b""
         self.parameters: dict[str, str] = {}  # what the path says for the names of its route
         self.connection: ServedConnection
+
+    def header(self, name: str) -> str:
+        """Empty without such a header."""
+        return self.fields.get(name.encode(), b"").decode("latin-1").rstrip(" \t")
 
     @property
     def asked(self) -> dict[str, str]:
@@ -82,7 +85,7 @@ class RequestReader:
         self.ready: deque[HTTPRequest] = deque()  # parsed and not answered
         self.error: HTTPError | None = None  # why what follows these cannot be read
         self.url: bytes | None = None  # of the request that has begun
-        self.fields: dict[str, str] = {}  # its headers
+        self.fields: dict[bytes, bytes] = {}  # its headers
         self.head = 0  # bytes of it, before its head has ended
         self.request: HTTPRequest | None = None  # of which the body is still to come
 
@@ -94,8 +97,8 @@ class RequestReader:
     def awaits_go_ahead(self) -> bool:
         """Does the client wait for a word before it sends the body of the last request?"""
         assert self.request is not None
-        expects = "" if self.request.body else self.request.headers.get("expect", "")
-        return expects.lower() == "100-continue"
+        expects = self.request.header("expect").lower()
+        return expects == "100-continue" and not self.request.body
 
     def has_request(self) -> bool:
         """Is one ``ready``? An error comes after those that were sent before it."""
@@ -130,9 +133,9 @@ class RequestReader:
         """A client may offer another protocol, which we decline. But llhttp takes what follows to
         be in that protocol, so it must read the same request again without the offer."""
         assert self.url is not None
-        lines = [f"{self.parser.get_method().decode()} {self.url.decode()} HTTP/1.1"]
-        lines += [f"{name}: {said}" for name, said in self.fields.items() if name != "upgrade"]
-        self.data = "\r\n".join([*lines, "", ""]).encode("latin-1") + rest + self.data
+        lines = [b"%b %b HTTP/1.1" % (self.parser.get_method(), self.url)]
+        lines += [b"%b: %b" % one for one in self.fields.items() if one[0] != b"upgrade"]
+        self.data = b"\r\n".join([*lines, b"", rest + self.data])
         self.url, self.fields, self.parser = None, {}, HttpRequestParser(self)
 
     # -- what the parser calls ---------------------------------------------------------
@@ -140,32 +143,32 @@ class RequestReader:
     def on_url(self, part: bytes) -> None:
         self.url = part if self.url is None else self.url + part
 
-    def on_header(self, raw: bytes, value: bytes) -> None:
+    def on_header(self, name: bytes, value: bytes) -> None:
         if self.request is not None:
             return  # a trailer, which nobody reads
-        name, said = header(raw, value)
-        if name in self.fields:
-            if name == "host":
+        name, fields = name.lower(), self.fields
+        if name in fields:
+            if name == b"host":
                 raise HTTPError(400, "The header 'host' occurs twice: send it once.")
-            said = f"{self.fields[name]}, {said}"
-        self.fields[name] = said
+            value = b"%b, %b" % (fields[name], value)
+        fields[name] = value
 
     def on_headers_complete(self) -> None:
         parser, fields = self.parser, self.fields
         safe, newest = parser.should_keep_alive(), True
-        if not safe or "connection" in fields:  # else it is HTTP/1.1, which alone need not say so
+        if not safe or b"connection" in fields:  # else it is HTTP/1.1, which alone need not say so
             version = parser.get_http_version()
             if version not in ("1.0", "1.1"):
                 raise other_version()
             newest = version == "1.1"
-        if newest and "host" not in fields:
+        if newest and b"host" not in fields:
             raise HTTPError(400, "The header 'Host' is missing.")
-        if "transfer-encoding" in fields:
+        if b"transfer-encoding" in fields:
             if not newest:
                 raise HTTPError(400, "HTTP/1.0 has no chunks.")
-            if fields["transfer-encoding"].lower() != "chunked":
+            if fields[b"transfer-encoding"].strip().lower() != b"chunked":
                 raise HTTPError(400, "The only transfer coding is 'chunked'.")
-        elif "content-length" in fields and int(fields["content-length"]) > MOST_BODY:
+        elif int(fields.get(b"content-length", 0)) > MOST_BODY:
             raise too_long()
         method = parser.get_method().decode()
         if method == "CONNECT":
@@ -182,7 +185,7 @@ class RequestReader:
 
     def on_message_complete(self) -> None:
         request, self.request = self.request, None
-        if "upgrade" in self.fields and self.parser.should_upgrade():
+        if b"upgrade" in self.fields and self.parser.should_upgrade():
             return
         assert request is not None
         self.ready.append(request)
@@ -197,14 +200,7 @@ def other_version() -> HTTPError:
     return HTTPError(505, "Use HTTP/1.1.")
 
 
-@lru_cache(maxsize=256)
-def header(name: bytes, value: bytes) -> tuple[str, str]:
-    """Programs repeat the same headers."""
-    return name.decode("latin-1").lower(), value.decode("latin-1").rstrip(" \t")
-
-
-@lru_cache(maxsize=256)
-def path_and_query(url: bytes) -> tuple[tuple[str, ...], str]:
+def path_and_query(url: bytes) -> tuple[list[str], str]:
     """The parts of the path, decoded, and the query as it is."""
     target = url.decode("ascii")
     if target.startswith("http://"):
@@ -218,4 +214,4 @@ def path_and_query(url: bytes) -> tuple[tuple[str, ...], str]:
             parts = [unquote(part, errors="strict") for part in parts]
         except UnicodeDecodeError:
             raise HTTPError(400, "The path is not in UTF-8.") from None
-    return tuple(parts), query
+    return parts, query

@@ -50,12 +50,19 @@ class Operation(NamedTuple):
     links: Sequence[str]
     """What can be done with the grant that the answer names."""
 
+    names: Sequence[str]
+    """Parts of the path that are names as :mod:`~meshlock.live.machine.limits` has them."""
+
     streams: bool
     """A client that accepts ``text/event-stream`` gets events as they come."""
 
     def perform(self, interface: Any, request: HTTPRequest) -> Response | Awaitable[Response]:
         """Here a request is read. If that fails, the answer is 400; what is refused later has a
         status of its own."""
+        for what in self.names:
+            name = request.parameters[what]
+            if name not in interface.node.pools:
+                limits.name(name, what)
         asked: list[Any] = []
         if self.body is not None:
             asked = [limits.decoded(request.body or b"{}", self.body)]
@@ -97,9 +104,21 @@ def operation(
     def declared(handler: Method) -> Method:
         hints = get_type_hints(handler)
         known = {**(answers or {status: hints["return"]}), **refused}
-        asked = hints.get("body"), hints.get("query")
-        one = Operation(method, path, handler, known, *asked, status, public, links, streams)
-        OPERATIONS.append(one)
+        OPERATIONS.append(
+            Operation(
+                method,
+                path,
+                handler,
+                known,
+                body=hints.get("body"),
+                query=hints.get("query"),
+                status=status,
+                public=public,
+                links=links,
+                names=[name for name in ("pool", "request") if f"{{{name}}}" in path],
+                streams=streams,
+            )
+        )
         return handler
 
     return declared

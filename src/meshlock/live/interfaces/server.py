@@ -282,9 +282,8 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     def head(self, request: HTTPRequest, response: Response) -> bytes:
         lines = self.server.head(response.status, response.kind)
-        if response.headers:
-            for name, value in response.headers.items():
-                lines += f"{name}: {value}\r\n".encode("latin-1")
+        for name, value in response.headers.items():
+            lines += f"{name}: {value}\r\n".encode("latin-1")
         if not request.safe:
             lines += b"Connection: close\r\n"
         return lines

@@ -16,6 +16,9 @@ ENCODE = msgspec.json.Encoder().encode
 EVENTS = "text/event-stream"
 
 
+NO_HEADERS: Mapping[str, str] = {}
+
+
 class Response:
     __slots__ = ("body", "headers", "kind", "status", "stream")
 
@@ -30,7 +33,7 @@ class Response:
         self.body = body
         self.kind = kind
         self.status = status
-        self.headers = headers
+        self.headers = headers or NO_HEADERS
         self.stream = stream  # instead of a body: part by part
 
 

@@ -160,23 +160,16 @@ class Grant:
 class BlockingGrant:
     """The same where every call waits until it is done. Do not make one yourself."""
 
-    __slots__ = ("fence", "met", "pool", "priority", "slots", "want")
+    __slots__ = ("_grant", "fence", "met", "pool", "priority", "slots", "want")
 
-    def __init__(
-        self,
-        pool: str,
-        want: int,
-        priority: int,
-        fence: int | None,
-        slots: tuple[str, ...],
-        met: bool | None,
-    ) -> None:
-        self.pool = pool
-        self.want = want
-        self.priority = priority
-        self.fence = fence
-        self.slots = slots
-        self.met = met
+    def __init__(self, grant: Grant) -> None:
+        self._grant = grant
+        self.pool = grant.pool
+        self.want = grant.want
+        self.priority = grant.priority
+        self.fence = grant.fence
+        self.slots = grant.slots
+        self.met = grant.met
 
     @property
     def held(self) -> bool:
