@@ -11,13 +11,16 @@ import concurrent.futures
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from meshlock.errors import Refused
 from meshlock.live.interfaces.node import Node
 from meshlock.live.machine import limits
 from meshlock.live.pools.grants import Acquire, AnyBlockingPool, BlockingGrant, Grant, Source
 from meshlock.live.pools.status import Status
+
+if TYPE_CHECKING:
+    from meshlock.live.pools.grants import Asked
 
 Owner = TypeVar("Owner")
 Result = TypeVar("Result")
@@ -90,7 +93,8 @@ class BlockingPool(AnyBlockingPool):
         """See :attr:`meshlock.Pool.permits`."""
         return self._source.permits
 
-    def _acquired(self, asked: Acquire, name: str | None) -> BlockingGrant:
+    def _acquired(self, given: Asked, name: str | None) -> BlockingGrant:
+        asked = Acquire(self._source, *given)
         if name is None:
             return self._waited(asked)
         if name in self._requests:

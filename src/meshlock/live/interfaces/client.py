@@ -21,7 +21,6 @@ from meshlock.live.interfaces.agent_protocol import (
 )
 from meshlock.live.machine.labels import default as default_label
 from meshlock.live.pools.grants import (
-    Acquire,
     AnyBlockingPool,
     BlockingGrant,
     Source,
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from meshlock.live.interfaces.agent_client import AgentLine, AgentSession
     from meshlock.live.interfaces.agent_protocol import Answer
-    from meshlock.live.pools.grants import Grant
+    from meshlock.live.pools.grants import Asked, Grant
     from meshlock.live.pools.status import Status
 
     Result = TypeVar("Result")
@@ -171,11 +170,12 @@ class BlockingClientPool(AnyBlockingPool):
         status = finished(self._agent.ask("GET", f"/v1/pools/{self.name}"))["status"]
         return status.get("permits")  # type: ignore[no-any-return]
 
-    def _acquired(self, asked: Acquire, name: str | None) -> BlockingGrant:
-        label = default_label() if asked.label is None else asked.label
-        known_as = "" if name is None else pool_name(name)
-        body = partial(acquire_body, asked.want, asked.priority, label, asked.due, known_as)
-        session, given = finished(self._agent.acquire(self.name, asked.timeout, body))
+    def _acquired(self, asked: Asked, name: str | None) -> BlockingGrant:
+        want, priority, timeout, label, due = asked
+        request = "" if name is None else pool_name(name)
+        known_by = default_label() if label is None else label
+        body = partial(acquire_body, want, priority, known_by, due, request)
+        session, given = finished(self._agent.acquire(self.name, timeout, body))
         return ClientGrant(Holding(self._agent, session, given))
 
     def _wait(self, work: Coroutine[Any, Any, Result]) -> Result:

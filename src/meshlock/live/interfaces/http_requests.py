@@ -100,6 +100,13 @@ class RequestReader:
         expects = self.request.header("expect").lower()
         return expects == "100-continue" and not self.request.body
 
+    def receive(self, data: bytes | memoryview) -> None:
+        """A little is parsed at once, even if its turn has not come."""
+        if self.data or self.ready or self.error is not None or len(data) > PIECE:
+            self.data += data
+        else:
+            self.parse(data)
+
     def has_request(self) -> bool:
         """Is one ``ready``? An error comes after those that were sent before it."""
         while not self.ready:
@@ -111,11 +118,11 @@ class RequestReader:
             self.parse(piece)
         return True
 
-    def parse(self, piece: bytes) -> None:
+    def parse(self, piece: bytes | memoryview) -> None:
         try:
             self.parser.feed_data(piece)
         except HttpParserUpgrade as error:
-            self.parse_without_upgrade(piece[error.args[0] :])
+            self.parse_without_upgrade(bytes(piece[error.args[0] :]))
         except HttpParserError as error:
             ours, version = error.__context__, self.parser.get_http_version()
             if isinstance(ours, HTTPError):

@@ -176,15 +176,15 @@ class ServedConnection(asyncio.BufferedProtocol):
         return self.server.buffer
 
     def buffer_updated(self, size: int) -> None:
-        self.receive(bytes(self.server.buffer[:size]))
+        self.receive(self.server.buffer[:size])
 
-    def receive(self, data: bytes) -> None:
+    def receive(self, data: bytes | memoryview) -> None:
         if self.refused:
             return
         reader = self.reader
         if not reader.begun:
             self.since = self.loop.time()
-        reader.data = reader.data + data if reader.data else data
+        reader.receive(data)
         if self.task is None and self.writable.is_set() and not self.queued:
             self.read()
         elif len(reader.data) > MOST_AHEAD and not self.paused:
@@ -200,7 +200,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             if not self.writable.is_set():
                 return
             try:
-                if not reader.has_request():
+                if not (reader.ready or reader.has_request()):
                     if reader.request is not None and reader.awaits_go_ahead():
                         self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                     break
@@ -228,8 +228,10 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     def serve(self, request: HTTPRequest) -> None:
         try:
-            self.site.admit(request)
-            route = self.site.find(request)
+            site = self.site
+            if site.admit is not None:
+                site.admit(request)
+            route = site.find(request)
             if self.spare and not self.take_place():
                 if not route.always:
                     self.turn_away()

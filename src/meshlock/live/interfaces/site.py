@@ -71,7 +71,7 @@ class Site:
     def __init__(
         self,
         routes: Sequence[Route],
-        admit: Callable[[HTTPRequest], None] = lambda _: None,
+        admit: Callable[[HTTPRequest], None] | None = None,
         failed: Callable[[], object] = lambda: None,
         refused: Callable[[str, str], object] = lambda *_: None,
     ) -> None:
@@ -93,20 +93,18 @@ class Site:
 
     def find(self, request: HTTPRequest) -> Route:
         """The request learns what its path says."""
-        branch: Branch | None = self.root
-        given = []
+        branch, given = self.root, []
         for part in request.path:
-            assert branch is not None
             below = branch.below.get(part)
             if below is None:
+                if branch.any is None:
+                    raise nothing_here()
                 below = branch.any
                 given.append(part)
             branch = below
-            if branch is None:
-                break
-        if branch is None or not branch.methods:
-            raise HTTPError(404, "There is nothing at this path: see /openapi.json for all paths.")
         methods = branch.methods
+        if not methods:
+            raise nothing_here()
         found = methods.get("GET" if request.method == "HEAD" else request.method)
         if found is None:
             allowed = sorted({*methods, *(["HEAD"] if "GET" in methods else [])})
@@ -130,3 +128,7 @@ class Site:
             self.failed()
         why = f"The agent failed on this request ({error!r}): see its log."
         return answer({"why": why}, 500)
+
+
+def nothing_here() -> HTTPError:
+    return HTTPError(404, "There is nothing at this path: see /openapi.json for all paths.")

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     Arguments = ParamSpec("Arguments")
     Result = TypeVar("Result")
 
+    Asked = tuple[int, int, float | None, str | None, float | None]
+    """What :class:`Acquire` is given after its source."""
+
     class Granter(Protocol):
         """Where grants come from and go back to, by their numbers."""
 
@@ -521,15 +524,14 @@ class AnyBlockingPool:
 
         Another thread can :meth:`change` it by the name that is given as ``request``."""
         patience = None if timeout is None else seconds(timeout)
-        due = moment(deadline)
-        return self._acquired(Acquire(self._source, want, priority, patience, label, due), request)
+        return self._acquired((want, priority, patience, label, moment(deadline)), request)
 
     def try_acquire(
         self, want: int = 1, *, priority: int = 0, label: str | None = None
     ) -> BlockingGrant | None:
         """The permits if they can be had at once, else None."""
         try:
-            return self._acquired(Acquire(self._source, want, priority, 0.0, label), None)
+            return self._acquired((want, priority, 0.0, label, None), None)
         except NotInTime:
             return None
 
@@ -548,6 +550,6 @@ class AnyBlockingPool:
         """Until it is done; the result."""
         raise NotImplementedError
 
-    def _acquired(self, asked: Acquire, name: str | None) -> BlockingGrant:
+    def _acquired(self, asked: Asked, name: str | None) -> BlockingGrant:
         """What is asked for, once it is granted; until then it can be changed by this name."""
         raise NotImplementedError
