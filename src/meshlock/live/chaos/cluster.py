@@ -24,6 +24,7 @@ from meshlock.live.chaos.resource import Resource
 from meshlock.live.chaos.stalls import StallState
 from meshlock.live.links.dialler import split
 from meshlock.live.links.relay import Relay
+from meshlock.live.machine.loop import within
 
 Link = tuple[str, str]
 
@@ -112,13 +113,13 @@ class Cluster:
 
     async def grow(self) -> bool:
         """Until all are members; False if that is not soon."""
-        end = now() + GROWTH * self.plan.lease
-        while now() < end:
+
+        async def have_grown() -> bool:
             pools = await asyncio.gather(*[one.status() for one in self.agents.values()])
-            if all(len((one or {}).get("members", ())) == len(pools) for one in pools):
-                return True
-            await asyncio.sleep(self.plan.lease / 10)
-        return False
+            return all(len((one or {}).get("members", ())) == len(pools) for one in pools)
+
+        lease = self.plan.lease
+        return bool(await within(GROWTH * lease, have_grown, lease / 10))
 
     async def close(self) -> None:
         for seat in (*self.slots, *self.agents.values()):

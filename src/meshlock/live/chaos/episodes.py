@@ -18,6 +18,7 @@ from meshlock.live.chaos.majority import across
 from meshlock.live.chaos.plan import PlannedFault
 from meshlock.live.chaos.processes import ClientSlot
 from meshlock.live.chaos.record import now
+from meshlock.live.machine.loop import within
 
 FOUND_OUT = 0.03
 """Seconds after the death of a supposed holder: then the token is not on its way any more."""
@@ -73,11 +74,12 @@ def ease(chaos: Chaos, kept: ClientSlot | None) -> None:
 
 async def until(chaos: Chaos, condition: Callable[[], bool], seconds: float) -> None:
     """What the record says, or this number of seconds."""
-    end = now() + seconds
-    chaos.cluster.look()
-    while not condition() and now() < end:
-        await asyncio.sleep(0.01)
+
+    def is_so() -> bool:
         chaos.cluster.look()
+        return condition()
+
+    await within(seconds, is_so, 0.01)
 
 
 async def kill_holder(chaos: Chaos, event: PlannedFault) -> None:
@@ -112,7 +114,7 @@ async def restart_under(chaos: Chaos, event: PlannedFault) -> None:
     quorum without it, for some are paused: when it is back it must not vote yet. Or all of them are
     awake, and the holder of the token leaves then, which begins an epoch."""
     cluster = chaos.cluster
-    holders = await chaos.find_holder()
+    holders = await within(chaos.plan.lease, cluster.holders)
     slots = [slot for slot in cluster.slots if slot.node not in holders]
     for node in {slot.node for slot in slots}:
         await cluster.agents[node].prepare()
@@ -143,9 +145,7 @@ async def strand(chaos: Chaos, event: PlannedFault) -> None:
     """A minority is cut off, and its clients use what they have until it is lost."""
     cluster, side = chaos.cluster, event.sides[-1]
     links = across(chaos.plan.links, event.sides)
-    end = now() + chaos.plan.within
-    while not cluster.stands_without((), links) and now() < end:
-        await asyncio.sleep(chaos.plan.lease / 30)  # some are late to be back
+    await within(chaos.plan.within, lambda: cluster.stands_without((), links))  # some are late
     slots = [slot for slot in cluster.slots if slot.node in side]
     kept = await keeper(chaos, slots, event.draw)
     cluster.say(slots, KEEP)
@@ -226,6 +226,4 @@ async def knows_pool(chaos: Chaos, name: str) -> bool:
 
 async def until_so(chaos: Chaos, condition: Callable[[], Awaitable[bool]]) -> None:
     """The judge says what it means if that does not come."""
-    end = now() + 2 * chaos.plan.within
-    while not await condition() and now() < end:
-        await asyncio.sleep(chaos.plan.lease / 30)
+    await within(2 * chaos.plan.within, condition, chaos.plan.lease / 30)

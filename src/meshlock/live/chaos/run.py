@@ -15,6 +15,7 @@ from meshlock.live.chaos.majority import across
 from meshlock.live.chaos.plan import CROWD, KILLS, Plan, PlannedFault
 from meshlock.live.chaos.processes import ClientSlot, last_line
 from meshlock.live.chaos.record import now
+from meshlock.live.machine.loop import within
 
 WHERE_PERMITS_ARE = 0.7
 """Share of faults of agents and nodes that strike where a client holds permits just then."""
@@ -39,8 +40,8 @@ class Chaos:
             watching.append(asyncio.create_task(self.watch_processes()))
             watching.append(asyncio.create_task(self.watch_health()))
             watching.append(asyncio.create_task(self.watch_votes()))
-            self.phase = "waiting for the first grant"
-            if await self.first_grant():
+            self.phase = "waiting for the first grant"  # without one the judge has its finding
+            if await within(2 * self.plan.within, lambda: cluster.granted):
                 self.phase = "chaos"
                 await self.carry_out_plan()
             self.phase = "quiet"
@@ -50,16 +51,6 @@ class Chaos:
             for task in watching:  # it would start again what is about to end
                 task.cancel()
             await cluster.close()
-
-    async def first_grant(self) -> bool:
-        """The birth of the pool; if it fails, so does everything, and the judge says so."""
-        end = now() + 2 * self.plan.within
-        while now() < end:
-            self.cluster.look()
-            if self.cluster.granted:
-                return True
-            await asyncio.sleep(0.05)
-        return False
 
     async def carry_out_plan(self) -> None:
         began = now()
@@ -141,7 +132,7 @@ class Chaos:
             if event.draw < WHERE_PERMITS_ARE:
                 candidates.sort(key=lambda name: name not in holding)
         else:
-            candidates = await self.find_holder()
+            candidates = await within(self.plan.lease, cluster.holders)
         for name in candidates:
             if self.may_miss(name):
                 return name
@@ -155,15 +146,6 @@ class Chaos:
             and self.cluster.stands_without([name])
             and not spared
         )
-
-    async def find_holder(self) -> list[str]:
-        end = now() + self.plan.lease
-        while now() < end:
-            found = await self.cluster.holders()
-            if found:
-                return found
-            await asyncio.sleep(0.05)
-        return []
 
     async def kill(self, event: PlannedFault, name: str) -> None:
         cluster = self.cluster
@@ -230,20 +212,15 @@ class Chaos:
     async def client_with_permits(self, draw: float) -> ClientSlot | None:
         """One whose agent lives, for the others are at the end of their lease anyway."""
         cluster = self.cluster
-        end = now() + self.plan.lease
-        while now() < end:
+
+        def those() -> list[ClientSlot]:
             cluster.look()
-            awake = cluster.state.awake()
-            found = [
-                slot
-                for slot in cluster.slots
-                if slot.running and slot.name in cluster.state.open and slot.node in awake
-                if slot.name not in cluster.state.stopped
-            ]
-            if found:
-                return found[int(draw * len(found))]
-            await asyncio.sleep(0.01)
-        return None
+            awake, held = cluster.state.awake(), cluster.state.open
+            slots = [slot for node in awake for slot in self.slots_at(node)]
+            return [slot for slot in slots if slot.name in held]
+
+        found = await within(self.plan.lease, those, 0.01)
+        return found[int(draw * len(found))] if found else None
 
     async def cut_links(self, event: PlannedFault) -> None:
         if event.link is not None:
@@ -376,13 +353,13 @@ class Chaos:
         for slot in cluster.slots:
             if slot.child is not None:
                 slot.child.finish()
-        await self.ended(cluster.slots, 2 * plan.within)
+        await within(2 * plan.within, lambda: not any(slot.running for slot in cluster.slots))
         last = [ClientSlot(node, plan.clients_per_node) for node in plan.nodes]
         for slot in last:
             orders = cluster.orders(f"{slot.node}.last", slot.node, take_all=True)
             slot.start(orders, cluster.client_log)
         cluster.slots += last
-        await self.ended(last, 2 * plan.within)
+        await within(2 * plan.within, lambda: not any(slot.running for slot in last))
         took_all = [slot.node for slot in last if slot.at_work.process.poll() == 0]
         for agent in cluster.agents.values():
             for said in agent.said():
@@ -390,11 +367,6 @@ class Chaos:
                     self.fail(agent.name, f"failed: {said['event']}")
         cluster.write(lines.End(t=now(), accepted=cluster.resource.accepted(), took_all=took_all))
         cluster.look()
-
-    async def ended(self, slots: list[ClientSlot], seconds: float) -> None:
-        end = now() + seconds
-        while now() < end and any(slot.running for slot in slots):
-            await asyncio.sleep(0.05)
 
     # -- what is told ----------------------------------------------------------------------
 

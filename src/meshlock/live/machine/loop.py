@@ -6,6 +6,7 @@ import asyncio
 from bisect import bisect_left
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from inspect import isawaitable
 from logging import ERROR, WARNING
 from time import monotonic
 from typing import Any, TypeVar
@@ -62,6 +63,18 @@ async def watch(work: Coroutine[Any, Any, None], look: Callable[[], None], every
             with suppress(asyncio.CancelledError):
                 await task
     await task
+
+
+async def within(seconds: float, find: Callable[[], Any], pause: float = 0.05) -> Any:
+    """What this finds, or what it awaits finds, as soon as that is something; else the last try."""
+    end = monotonic() + seconds
+    while True:
+        found = find()
+        if isawaitable(found):
+            found = await found
+        if found or monotonic() >= end:
+            return found
+        await asyncio.sleep(pause)
 
 
 def note_failure(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
