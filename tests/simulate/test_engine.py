@@ -198,11 +198,13 @@ def test_a_share_of_requests_changes_and_a_share_of_grants_is_released_in_parts(
 
 
 def test_who_does_neither_draws_nothing_for_it():
-    plain, found = finished(**RAISING), figures(finished(**RAISING), 1, 1.0)
+    plain = finished(**RAISING)
+    found = figures(plain, 1, 1.0)
     assert "priority_changes" not in found and "part_releases" not in found
     for name in ("raise", "release-part"):
-        assert figures(finished(**RAISING, **{name: "0"}), 1, 1.0)["entries"] == found["entries"]
-        assert finished(**RAISING, **{name: "0"}).now == plain.now
+        run = finished(**RAISING, **{name: "0"})
+        assert figures(run, 1, 1.0)["entries"] == found["entries"]
+        assert run.now == plain.now
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,10 @@ def test_a_message_to_where_there_is_no_link_is_a_fault() -> None:
     }
 
 
-def test_nodes_that_answer_each_other_for_ever_are_stopped() -> None:
+def test_nodes_that_answer_each_other_for_ever_are_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(link_changes, "ENDLESS", 2_000)
     play = Play(LINE, ["3 down 0-1"], {"0 asks": "a>1", "1 gets a": "b>0", "0 gets b": "a>1"})
     assert list(play.run.monitor.violated) == ["neighbours"]
     assert "answer each other for ever" in play.run.monitor.violated["neighbours"]

@@ -175,12 +175,12 @@ def test_a_killed_clients_permits_are_back_within_two_leases_and_others_go_on(se
 
 
 def test_nodes_that_are_no_members_are_served_too():
-    run = finished(prepared(nodes=8, members="3", crashes="20,5", cuts="60,20", until="600"))
+    run = finished(prepared(nodes=8, members="3", crashes="20,5", cuts="60,20", until="350"))
     assert min(run.measures.entries_by_node) > 10
 
 
 def test_urgent_requests_wait_less():
-    run = finished(prepared(workload="saturated", priority="1-3", requests=1500))
+    run = finished(prepared(workload="saturated", priority="1-3", requests=700))
     levels = figures(run, 1, 1.0)["waiting_by_priority"]
     assert levels["3"]["p50"] < levels["2"]["p50"] < levels["1"]["p50"]
     assert levels["1"]["max"] < run.paths.recover + run.paths.queue
@@ -228,7 +228,7 @@ def test_the_audit_agrees_with_the_run(tmp_path: Path, given: dict[str, str | in
 
 def test_one_seed_one_run():
     def seen(seed: int) -> dict[str, object]:
-        run = finished(prepared(crashes="10,5", cuts="30,10", until="200", seed=seed))
+        run = finished(prepared(crashes="10,5", cuts="30,10", until="80", seed=seed))
         return figures(run, seed, 1.0)
 
     assert seen(7) == seen(7) != seen(8)
