@@ -174,6 +174,11 @@ class Player:
 
     def expect(self, number: int, words: list[str]) -> None:
         run, script = self.run, self.scenario
+        entries, listed = run.outcome.entries, script.listed
+
+        def nodes(names: list[str]) -> list[int]:
+            return [script.node(number, name) for name in names]
+
         match words:
             case ["messages", _, *_] if len(words) % 2 == 1:
                 met, seen = self.sent(number, words[1:])
@@ -184,32 +189,24 @@ class Player:
                 met, seen = epochs == script.whole(number, count), f"epochs: {epochs}"
             case ["tree", *chains] if chains:
                 met, seen = self.grown(number, chains)
-            case ["served" | "entries" | "before" | "inside" | "token" as what, *rest]:
-                met, seen = self.clients(number, what, [script.node(number, one) for one in rest])
+            case ["served"]:
+                waiting = [client.node for client in run.waiting.values()]
+                met, seen = not waiting, f"waiting for ever: {listed(waiting)}"
+            case ["entries", *names]:
+                met, seen = entries == nodes(names), f"entered: {listed(entries)}"
+            case ["before", _, _]:
+                one, other = nodes(words[1:])
+                first = entries[: entries.index(other)] if other in entries else entries
+                met, seen = one in first, f"entered: {listed(entries)}"
+            case ["inside", *names]:
+                inside = sorted([client.node for client in run.inside.values()])
+                met, seen = inside == sorted(nodes(names)), f"inside: {listed(inside)}"
+            case ["token", name]:
+                holders = run.holders()
+                met, seen = holders == nodes([name]), f"the token is at: {listed(holders)}"
             case _:
                 raise script.wrong(number, f"cannot expect '{' '.join(words)}'.")
         self.judge(" ".join(words), met, seen)
-
-    def clients(self, number: int, what: str, nodes: list[int]) -> tuple[bool, str]:
-        """Is it so of these nodes; and what is so?"""
-        run, listed = self.run, self.scenario.listed
-        entries = run.outcome.entries
-        if what == "served" and not nodes:
-            waiting = [request.node for request in run.waiting.values()]
-            return not waiting, f"waiting for ever: {listed(waiting)}"
-        if what == "entries":
-            return entries == nodes, f"entered: {listed(entries)}"
-        if what == "before" and len(nodes) == 2:
-            one, other = nodes
-            first = entries[: entries.index(other)] if other in entries else entries
-            return one in first, f"entered: {listed(entries)}"
-        if what == "inside":
-            inside = sorted([request.node for request in run.inside.values()])
-            return inside == sorted(nodes), f"inside: {listed(inside)}"
-        if what == "token" and len(nodes) == 1:
-            holders = run.holders()
-            return holders == nodes, f"the token is at: {listed(holders)}"
-        raise self.scenario.wrong(number, f"cannot expect '{what} {listed(nodes)}'.")
 
     def sent(self, number: int, words: list[str]) -> tuple[bool, str]:
         kinds = self.run.algorithm.messages()

@@ -15,7 +15,7 @@ Which one is said by :class:`~meshlock.world.lives.LayeredNodes`.
 from __future__ import annotations
 
 from meshlock.algorithms.actor import Message
-from meshlock.algorithms.recovery.messages import Inner
+from meshlock.algorithms.recovery.messages import BEST_EFFORT, LINK, RELIABLE, Inner
 from meshlock.properties.paths import labelled
 from meshlock.simulate.engine import ArrivalOrder, Simulation
 from meshlock.simulate.link_changes import MobileSimulation
@@ -129,10 +129,11 @@ class RoutedSimulation(MobileSimulation):
         if isinstance(message, Inner) and message.is_timed():
             self.flying += 1
             self.sent_at[message.serial] = self.now
-        if self.lives.by_link(message) and self.usable.linked(sender, receiver):
+        kind = self.lives.carrier(message)
+        if kind == LINK and self.usable.linked(sender, receiver):
             self.put_on(message)
             self.set_off(message)
-        elif self.lives.reliable(message):
+        elif kind == RELIABLE:
             pipe = self.pipes.setdefault(sender * self.base.size + receiver, [])
             pipe.append(message)
             if self.joined(sender, receiver):
@@ -154,7 +155,7 @@ class RoutedSimulation(MobileSimulation):
         for _ in range(links):
             arrival += self.delay.draw()
         self.measures.more_crossings += links
-        if self.fifo or self.lives.ordered(message):
+        if self.fifo or self.lives.carrier(message) != BEST_EFFORT:
             order = self.orders[message.sender]
             if order is None:
                 order = self.orders[message.sender] = ArrivalOrder()
@@ -168,7 +169,8 @@ class RoutedSimulation(MobileSimulation):
         sender, receiver = message.sender, message.receiver
         if message.serial == 0:
             return  # it was lost with its link, or with one of its ends
-        if self.lives.reliable(message):
+        kind = self.lives.carrier(message)
+        if kind == RELIABLE:
             self.arrived.add(message.serial)
             pipe = self.pipes[sender * self.base.size + receiver]
             while len(pipe) > 0 and pipe[0].serial in self.arrived:
@@ -177,7 +179,7 @@ class RoutedSimulation(MobileSimulation):
                 self.arrived.discard(pipe[0].serial)
                 self.hand_over(pipe.pop(0))
             return
-        if self.lives.by_link(message):
+        if kind == LINK:
             self.take_off(message)
         up = self.lives.up
         if not up[receiver] or (up[sender] and not self.joined(sender, receiver)):

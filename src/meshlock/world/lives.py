@@ -13,7 +13,7 @@ from typing import Any
 from meshlock.algorithms.actor import Actor, Algorithm, Effect, Enter, Message
 from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.recovery.layer import layer
-from meshlock.algorithms.recovery.messages import BEST_EFFORT, LINK, RELIABLE, Inner, carrier
+from meshlock.algorithms.recovery.messages import Inner, carrier
 from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch, Life, fence_number
 from meshlock.algorithms.recovery.terms import Rules, Terms
 from meshlock.properties.leases import NO_FENCE, LeaseMonitor, numbered
@@ -240,14 +240,8 @@ class LayeredNodes:
 
     # -- messages -----------------------------------------------------------------------------
 
-    def by_link(self, message: Message) -> bool:
-        """Does it go over the link to a neighbour, in order, and is lost when the link fails?"""
-        return carrier(message, self.terms.algorithm.assumes.changing_links) == LINK
-
-    def reliable(self, message: Message) -> bool:
-        """Does it wait for a way to its receiver, in order, as long as both live?"""
-        return carrier(message, self.terms.algorithm.assumes.changing_links) == RELIABLE
-
-    def ordered(self, message: Message) -> bool:
-        """Does it keep its place behind others of its sender, and end with either end's life?"""
-        return carrier(message, self.terms.algorithm.assumes.changing_links) != BEST_EFFORT
+    def carrier(self, message: Message) -> int:
+        """LINK: it goes over the link to a neighbour, in order, and is lost when the link fails.
+        RELIABLE: it waits for a way to its receiver, in order, as long as both live. BEST_EFFORT:
+        others may overtake it, and it outlives either end."""
+        return carrier(message, self.terms.algorithm.assumes.changing_links)

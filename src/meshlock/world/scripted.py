@@ -9,7 +9,13 @@ from __future__ import annotations
 from random import Random
 
 from meshlock.algorithms.actor import NIL, Algorithm, Message
-from meshlock.algorithms.recovery.messages import Inner, content
+from meshlock.algorithms.recovery.messages import (
+    BEST_EFFORT,
+    LINK,
+    RELIABLE,
+    Inner,
+    content,
+)
 from meshlock.errors import Refused
 from meshlock.properties.sentences import no_link
 from meshlock.topology.graphs import Graph
@@ -136,7 +142,7 @@ class ScriptedWorld(Steps):
 
     def arrives(self, message: Message) -> bool:
         """Or does it wait for a way to its receiver?"""
-        if self.layered is None or not self.layered.reliable(message):
+        if self.layered is None or self.layered.carrier(message) != RELIABLE:
             return True
         return self.joined(message.sender, message.receiver)
 
@@ -164,7 +170,8 @@ class ScriptedWorld(Steps):
             return first != place and self.algorithm.assumes.fifo
         way = (message.sender, message.receiver)
         before = [one for one in self.on_the_way[:place] if (one.sender, one.receiver) == way]
-        return layered.ordered(message) and any(layered.ordered(one) for one in before)
+        carriers = [layered.carrier(one) for one in (message, *before)]
+        return carriers[0] != BEST_EFFORT and any(one != BEST_EFFORT for one in carriers[1:])
 
     def lose(self, message: Message) -> None:
         self.on_the_way.remove(message)
@@ -194,7 +201,7 @@ class ScriptedWorld(Steps):
         elif self.layered is not None:
             self.lines.append(f"     sends {said}")
             self.hops += max(0, self.graph.distance(one, other))
-            if not self.joined(one, other) and not self.layered.reliable(message):
+            if not self.joined(one, other) and self.layered.carrier(message) != RELIABLE:
                 self.lines.append("     which is lost: there is no way")
                 self.lost.append(message)
                 return
@@ -269,7 +276,7 @@ class ScriptedWorld(Steps):
 
     def first_on(self, one: int, other: int) -> Message | None:
         for message in self.on_the_way:
-            on_link = self.layered is None or self.layered.by_link(message)
+            on_link = self.layered is None or self.layered.carrier(message) == LINK
             if on_link and {message.sender, message.receiver} == {one, other}:
                 return message
         return None
@@ -309,7 +316,8 @@ class ScriptedWorld(Steps):
         layered = self.recovering
         self.refuse_down(me)
         for message in reversed(self.on_the_way[:]):
-            if layered.ordered(message) and me in (message.sender, message.receiver):
+            ends = (message.sender, message.receiver)
+            if me in ends and layered.carrier(message) != BEST_EFFORT:
                 self.lose(message)
         self.lines.append(f"  {self.called(me)}: crashes")
         self.end_life(me)
