@@ -63,11 +63,11 @@ from meshlock.live.links.frames import (
 from meshlock.live.links.mesh import STORED_OF_EACH
 from meshlock.live.links.security import Security, by_certificate, by_secret
 from meshlock.live.pools.grants import Grant, Pool
+from meshlock.live.pools.members import note as note_of
 from meshlock.live.pools.participation import PULL
 from meshlock.live.pools.peers import CONFIGURATION, News
 from meshlock.live.pools.pool_configuration import PoolConfiguration
 from meshlock.live.pools.proofs import committed
-from meshlock.live.pools.proofs import note as note_of
 from meshlock.live.pools.views import read
 from waiting import LIMIT, a_while, eventually, run
 

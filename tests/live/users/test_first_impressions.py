@@ -20,7 +20,7 @@ from meshlock import Node, Refused
 from meshlock.live.interfaces.configuration import read
 from meshlock.live.interfaces.http import Interface
 from meshlock.live.interfaces.serving import serving_socket
-from meshlock.live.pools import proofs, views
+from meshlock.live.pools import members, views
 from meshlock.live.pools.status import GONE
 from meshlock.web.alarms import alarms
 from meshlock.web.live import view
@@ -85,8 +85,8 @@ def epochs(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 
 
 def test_for_how_long_a_grant_is_held_is_not_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proofs, "time", lambda: 1000.875)
-    assert views.read(proofs.note(7, "ann"))[1] == 1000.875
+    monkeypatch.setattr(members, "time", lambda: 1000.875)
+    assert views.read(members.note(7, "ann"))[1] == 1000.875
 
 
 def test_a_forgotten_await_warns() -> None:

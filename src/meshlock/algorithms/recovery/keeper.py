@@ -179,7 +179,8 @@ class TokenKeeper:
         token = holding.token
         assert token is not None
         token.hop += 1
-        token.ledger = self.notes.handed(token.ledger)
+        if len(token.ledger) > 0:
+            token.ledger = self.notes.handed(token.ledger)
         receiver = self.inside.node_at(message.receiver)
         boot = self.boot_of(receiver)
         sent: Unaccepted = new(Unaccepted, (token.state(), receiver, boot))

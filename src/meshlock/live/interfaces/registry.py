@@ -27,7 +27,6 @@ from meshlock.live.pools.pool_configuration import (
     leased,
 )
 from meshlock.live.pools.recording import Recording
-from meshlock.live.pools.views import unseen
 
 if TYPE_CHECKING:
     from meshlock.live.interfaces.local_node import LocalNode
@@ -235,7 +234,6 @@ class Registry:
         )
         pool.unknown = self.unknown
         pool.birth.expected = self.expected
-        pool.token_watch.everywhere = partial(unseen, node.views, pool)
         self.pools[name], node.mesh.receivers[name] = pool, pool.adapter
         return pool
 

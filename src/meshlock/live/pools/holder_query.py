@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,8 +16,9 @@ import msgspec
 from meshlock.algorithms.actor import NIL
 from meshlock.live.links.frames import reader
 from meshlock.live.machine.limits import Count, Share, Urgency, Word
+from meshlock.live.pools.adapter import Adapter
 from meshlock.live.pools.questions import Questions
-from meshlock.live.pools.views import towards
+from meshlock.live.pools.views import Views, towards
 
 if TYPE_CHECKING:
     from meshlock.live.pools.pool import LocalPool
@@ -26,6 +28,9 @@ LOOK, SEEN = "look", "seen"
 WITHIN = 1.0  # seconds after which the client is told that the holder did not answer
 PATIENCE = 0.1  # seconds until a question is asked again
 MOST_ASKED = 10_000
+
+LOST_AFTER = 10.0
+"""Seconds after which a token that no node has seen is said to be lost; without leases only."""
 
 
 class Seen(msgspec.Struct, array_like=True, frozen=True):
@@ -122,3 +127,55 @@ class HolderQuery:
         else:
             seen = read_seen(payload)
             self.questions.answered(sender, seen.question, seen)
+
+
+class TokenWatch:
+    """Without leases no node replaces a token that is lost: at least that is said."""
+
+    def __init__(self, adapter: Adapter, views: Views) -> None:
+        self.adapter = adapter
+        self.views = views
+        self.unseen = 0.0  # seconds for which no node within reach has had it, if that is long
+        self.since = 0.0  # when the pool became known here
+        self.timer: asyncio.TimerHandle | None = None
+
+    def unseen_here(self) -> float:
+        """Seconds since the token was here last, or since the pool is known here."""
+        core = self.adapter.core
+        if core is None or core.tokens() > 0:
+            return 0.0
+        return monotonic() - max(self.adapter.measures.token_seen or 0.0, self.since)
+
+    def unseen_everywhere(self) -> float:
+        """The same of all nodes within reach; 0 if one has not answered."""
+        seconds, heard = self.unseen_here(), self.views.watch(self.adapter.name)
+        for name in self.views.others():
+            if name not in heard:
+                return 0.0
+            age, view = heard[name]
+            if view.known:
+                seconds = min(seconds, view.unseen + age)
+        return seconds
+
+    def begin(self) -> None:
+        if self.timer is None:
+            self.ask()
+
+    def ask(self) -> None:
+        self.timer = self.adapter.mesh.failures.later(LOST_AFTER / 5, "pool", self.ask)
+        long = self.unseen_here() > LOST_AFTER / 2
+        self.unseen = self.unseen_everywhere() if long else 0.0
+
+    def lost(self) -> str:
+        """That the token is lost, as far as can be told; else nothing."""
+        if self.unseen < LOST_AFTER:
+            return ""
+        return (
+            f"The token of {self.adapter.name} was not seen for {self.unseen:.0f} s: the node "
+            "that had it crashed or is unreachable. If it does not return, reset the "
+            "pool."
+        )
+
+    def close(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()

@@ -28,7 +28,7 @@ from meshlock.live.links.mesh import DRIFT
 from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.pool_configuration import ERA, PoolConfiguration
 from meshlock.live.pools.promises import Promised, Promises
-from meshlock.live.pools.proofs import Proofs, note
+from meshlock.live.pools.proofs import NONE_YET, Proofs
 from meshlock.live.pools.validation import Validation
 
 if TYPE_CHECKING:
@@ -529,3 +529,8 @@ def rules(configuration: PoolConfiguration) -> Rules | None:
     return Rules(
         configuration.most_members, configuration.promote_after, configuration.replace_after
     )
+
+
+def note(client: int, label: str) -> str:
+    """Of a grant that is made now; its commitment follows when the token leaves."""
+    return f"{client} {int(time() * 1000)} {NONE_YET} {label}"

@@ -143,16 +143,14 @@ class Participation:
         return self.pool.permits or 0
 
     def link_up(self, peer: str) -> None:
-        adapter = self.adapter
-        number = adapter.meet(peer)
-        adapter.before().link_up(number)
-        adapter.carry_out("link-up", {"peer": number})
+        number = self.adapter.meet(peer)
+        self.adapter.before().link_up(number)
+        self.adapter.carry_out("link-up", {"peer": number})
 
     def link_down(self, peer: str) -> None:
-        adapter = self.adapter
-        number = adapter.meet(peer)
-        adapter.before().link_down(number)
-        adapter.carry_out("link-down", {"peer": number})
+        number = self.adapter.meet(peer)
+        self.adapter.before().link_down(number)
+        self.adapter.carry_out("link-down", {"peer": number})
 
     def map_changed(self) -> None:
         """The mesh is another one; algorithms that know only neighbours do not care."""

@@ -20,7 +20,7 @@ from meshlock.live.pools.adapter import Adapter
 from meshlock.live.pools.birth import Birth
 from meshlock.live.pools.change_requests import ChangeRequests
 from meshlock.live.pools.grants import Acquire, Grant, Source
-from meshlock.live.pools.holder_query import PATIENCE, WITHIN, HolderQuery, Seen
+from meshlock.live.pools.holder_query import PATIENCE, WITHIN, HolderQuery, Seen, TokenWatch
 from meshlock.live.pools.participation import Participation
 from meshlock.live.pools.peers import Peers
 from meshlock.live.pools.picture import ahead, picture
@@ -36,55 +36,9 @@ BREATH = 16
 """After this number of grants in a row the loop gets a turn: a client that asks again and
 again without waiting for anything else would receive nothing and starve all other nodes."""
 
-LOST_AFTER = 10.0
-"""Seconds after which a token that nobody has seen is said to be lost; without leases only."""
-
 SILENT = "the holder of the token does not answer"
 
 PICTURED_FOR = 0.1  # seconds in which one picture of the mesh is enough
-
-
-class TokenWatch:
-    """Without leases no node replaces a token that is lost: at least that is told."""
-
-    def __init__(self, adapter: Adapter) -> None:
-        self.adapter = adapter
-        # for how many seconds no node within reach has had the token, where that can be told
-        self.everywhere: Callable[[], float | None] = lambda: None
-        self.unseen = 0.0
-        self.since = 0.0  # when the pool became known here
-        self.timer: asyncio.TimerHandle | None = None
-
-    def unseen_here(self) -> float:
-        """Seconds since the token was here last, or since the pool is known here."""
-        core = self.adapter.core
-        if core is None or core.tokens() > 0:
-            return 0.0
-        return monotonic() - max(self.adapter.measures.token_seen or 0.0, self.since)
-
-    def begin(self) -> None:
-        if self.timer is None:
-            self.ask()
-
-    def ask(self) -> None:
-        self.timer = self.adapter.mesh.failures.later(LOST_AFTER / 5, "pool", self.ask)
-        self.unseen = 0.0
-        if self.unseen_here() > LOST_AFTER / 2:
-            self.unseen = self.everywhere() or 0.0
-
-    def lost(self) -> str:
-        """That the token is lost, as far as can be told; else nothing."""
-        if self.unseen < LOST_AFTER:
-            return ""
-        return (
-            f"The token of {self.adapter.name} was not seen for {self.unseen:.0f} s: the node "
-            "that had it crashed or is unreachable. If it does not return, reset the "
-            "pool."
-        )
-
-    def close(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
 
 
 class LocalPool(Source):
@@ -117,7 +71,7 @@ class LocalPool(Source):
         self.adapter.peers = self.peers = Peers(self)
         self.adapter.receive_control = self.participation.receive_control
         self.birth = Birth(self)
-        self.token_watch = TokenWatch(self.adapter)
+        self.token_watch = TokenWatch(self.adapter, views)
         self.holder_query = HolderQuery(self)
         self.change_requests = ChangeRequests(self)
         self.pictured: asyncio.Future[dict[str, View]]

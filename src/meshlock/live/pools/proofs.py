@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from hashlib import blake2b
 from secrets import randbits
-from time import time
 from typing import Final
 
 from meshlock.algorithms.recovery.layer import Layer
@@ -139,13 +138,8 @@ def hashed(value: bytes, times: int) -> bytes:
 # -- notes: what a ledger says of a grant ------------------------------------------------------
 
 
-def note(client: int, label: str) -> str:
-    """Of a grant that is made now; its commitment follows when the token leaves."""
-    return f"{client} {int(time() * 1000)} {NONE_YET} {label}"
-
-
 def is_note(note: str) -> bool:
-    """Is it as :func:`note` writes it, or :func:`committed`?"""
+    """Is it as :func:`.members.note` writes it, or :func:`committed`?"""
     words = note.split(" ", 3)
     if len(words) != 4 or words[3] != fitting(words[3]) or not is_commitment(words[2]):
         return False

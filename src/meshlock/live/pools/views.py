@@ -195,19 +195,6 @@ def ledger_of(pool: LocalPool) -> LedgerView | None:
     return LedgerView((state.epoch.counter, state.hop), state.free, out, entries)
 
 
-def unseen(views: Views, pool: LocalPool) -> float | None:
-    """Seconds for which no node within reach has had the token; None if one has not answered."""
-    heard = views.watch(pool.name)
-    seconds = [pool.token_watch.unseen_here()]
-    for name in views.others():
-        if name not in heard:
-            return None
-        age, view = heard[name]
-        if view.known:
-            seconds.append(view.unseen + age)
-    return min(seconds)
-
-
 def text(value: Any) -> str | None:
     return None if value is None else str(value)[:100]
 
