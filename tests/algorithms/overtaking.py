@@ -28,6 +28,7 @@ class Pool:
         options = {"patience": str(patience), "moves": moves}
         graph = network(topology, size, 1)
         self.nodes = entry.make(graph, permits, with_defaults(entry, options), self.out)
+        self.frozen = [None] * size  # what a node froze to, if it has done nothing since
         pairs = [(one, other) for other in range(size) for one in range(other)]
         self.linked = {pair: graph.linked(*pair) for pair in pairs}
         seats = [node for node in range(size) for _ in range(clients)]
@@ -58,6 +59,10 @@ class Pool:
 
     def do(self, action, what, priority=0, want=1):
         low = self.nodes[self.homes[LOW]].queue.own.get(LOW)
+        if action == "flip":
+            self.frozen = [None] * self.size
+        else:
+            self.frozen[what[1] if action == "deliver" else self.homes[what]] = None
         if action == "deliver":
             self.nodes[what[1]].receive(self.links[what].pop(0))
         elif action == "leave":
@@ -120,8 +125,11 @@ class Pool:
     def snapshot(self):
         """A state to come back to; its first part tells states apart. Without flips."""
         links = tuple((link, tuple(line)) for link, line in sorted(self.links.items()) if line)
+        for i, state in enumerate(self.frozen):
+            if state is None:
+                self.frozen[i] = self.nodes[i].freeze()
         rest = (
-            tuple(node.freeze() for node in self.nodes),
+            tuple(self.frozen),
             tuple(sorted(self.waiting.items())),
             tuple(self.inside),
             tuple(sorted(self.later)),
@@ -133,8 +141,10 @@ class Pool:
     def restore(self, snapshot):
         _, links, (nodes, waiting, inside, later, counts) = snapshot
         self.links = {link: list(line) for link, line in links}
-        for node, state in zip(self.nodes, nodes, strict=True):
-            node.thaw(state)
+        for node, state, now in zip(self.nodes, nodes, self.frozen, strict=True):
+            if state != now:
+                node.thaw(state)
+        self.frozen = list(nodes)
         self.waiting, self.inside, self.later = dict(waiting), list(inside), set(later)
         self.grants, self.stamp, self.passed = counts
 

@@ -206,9 +206,10 @@ class Timers:
         ):
             self.minted_at = now
         self.look_at_change()
-        takes_part = self.epoch.inner is not None
-        self.autopilot.observe(takes_part and self.quorum_reached())
-        self.wanted = self.autopilot.wanted(self.change, self.gone_since, self.reached())
+        reached = self.reached()
+        has_quorum = len(reached) >= majority(member.members)
+        self.autopilot.observe(self.epoch.inner is not None and has_quorum)
+        self.wanted = self.autopilot.wanted(self.change, self.gone_since, reached)
         if member.holding.unaccepted != self.unaccepted:
             self.unaccepted = member.holding.unaccepted
             self.unaccepted_at = now
@@ -216,7 +217,7 @@ class Timers:
             fence: self.returning_since.get(fence, now) for fence in self.epoch.keeper.returning
         }
         paused = (now - self.woken_at) * 3 > 2 * self.lease
-        if paused or not (self.quorum_reached() or self.is_stranded(now)):
+        if paused or not (has_quorum or self.is_stranded(now)):
             self.listens_until = now + self.lease // 2
         if self.is_blocked(now):
             self.blocked_at = now
@@ -558,7 +559,7 @@ class Timers:
     def is_blocked(self, now: int) -> bool:
         """Does this node know that nobody is served?"""
         member = self.member
-        if self.quorum_lost():
+        if not self.quorum_reached():
             return True
         if member.holding.token is not None:
             return not member.usable()
