@@ -101,20 +101,6 @@ def methods(classes: list[type]) -> dict[str, Method]:
     return found
 
 
-def routes(kind: type) -> dict[str, str]:
-    """The method that receives each class of messages, as the table of the layer's file says."""
-    text = source(kind.__module__)
-    found: dict[str, str] = {}
-    for part in ast.parse("\n".join(text[1])).body if text is not None else []:
-        if isinstance(part, ast.AnnAssign) and isinstance(part.value, ast.Dict):
-            for key, value in zip(part.value.keys, part.value.values, strict=True):
-                if isinstance(key, ast.Name) and isinstance(value, ast.Lambda):
-                    assert isinstance(value.body, ast.Call)
-                    assert isinstance(value.body.func, ast.Attribute)
-                    found[key.id] = value.body.func.attr
-    return found
-
-
 def branch(receive: Method, kind: str) -> list[ast.stmt]:
     """What ``receive`` does with messages of this class only."""
     for part in ast.walk(receive.tree):
@@ -136,11 +122,10 @@ def handlers(name: str, leased: bool = False) -> dict[str, list[dict[str, Any]]]
         return {}
     shown = run_by(methods(classes(algorithm)), algorithm.kinds)
     if leased:
-        kind: Any = LAYERS.get(algorithm.name, Layer)
-        known, table = methods(layer_classes(algorithm)), routes(kind)
+        known = methods(layer_classes(algorithm))
         handled = run_by(known, ())
         for message in KINDS:
-            parts = [known[table[message.__name__]], known["receive"]]
+            parts = [known[f"receive_{message.kind.lower()}"], known["receive"]]
             handled[f"deliver {message.kind}"] = [part.shown([]) for part in parts]
         for cause, lines in handled.items():
             shown[cause] = [*lines, *shown.get(cause, [])]
