@@ -175,7 +175,7 @@ def remember_nothing(self: Participation, replaced: int | None = None) -> bool:
 
 def pass_on_unmade(self: Disk, effects: list[Effect]) -> list[Effect]:
     """The first promise of a new pool, which says which one it is, is not written."""
-    if self.on_disk == NO_EPOCH and self.members.pool.founding:
+    if self.on_disk == NO_EPOCH and self.members.founding:
         return [effect for effect in effects if not isinstance(effect, Save)]
     return honest_pass_on(self, effects)
 

@@ -44,7 +44,6 @@ from meshlock.live.pools.waiting import Rises, Waiter
 from meshlock.live.pools.wire import SEAL, row, types_of
 
 if TYPE_CHECKING:
-    from meshlock.live.pools.peers import Peers
     from meshlock.live.pools.recording import Recording
 
 NOTHING: dict[str, Any] = {}
@@ -145,9 +144,13 @@ class Adapter:
         self.recording = recording
         self.configuration: PoolConfiguration | None = None
         self.identity = 0
-        self.peers: Peers
+        self.near: set[str] = set()  # peers in this pool, with a link
+        self.leaving: set[str] = set()  # of these: who is about to
         self.receive_control: Callable[[str, Carry | RoutedFrame], None]
         """Receives what nodes say to each other, and no algorithm."""
+        self.conflicts: Callable[[str, str], None]  # receives which node does, and a sentence
+        self.resized: Callable[[], None]  # there may be other permits than before
+        self.is_used: Callable[[], None]  # the first client here has entered
 
         self.out: list[Effect] = []
         self.core: Actor | None = None
@@ -353,7 +356,7 @@ class Adapter:
                 elif isinstance(effect, Lost):
                     self.revoke(effect.client)
                 elif isinstance(effect, Conflict) and members is not None:
-                    self.peers.conflicts[members.name(effect.node)] = members.conflict(effect)
+                    self.conflicts(members.name(effect.node), members.conflict(effect))
             except Exception as error:
                 failure = failure or error
         if self.recording is not None:
@@ -374,7 +377,7 @@ class Adapter:
         if enter.fence and self.configuration is not None:
             enter.fence += self.configuration.fences
         if self.measures.entries == 0 and self.members is not None:
-            self.mesh.loop.call_soon(self.peers.inform_all)  # that the pool is used now
+            self.mesh.loop.call_soon(self.is_used)
         waiter.since = monotonic()
         self.measures.enters(waiter.since - waiter.asked)
         if waiter.abandoned:
@@ -430,11 +433,11 @@ class Adapter:
         said: Content = new(Content, fields)
         if members is None:
             custody = self.reliable or message.tokens() > 0 or message.permits() > 0
-            linked = custody or peer in self.peers.near
+            linked = custody or peer in self.near
         else:
             way = carrier(message, not self.reliable)
             custody = way == RELIABLE
-            linked = custody or (way == LINK and (not inner or peer in self.peers.near))
+            linked = custody or (way == LINK and (not inner or peer in self.near))
         if linked:
             self.mesh.send(peer, said, custody, message.urgent)
             if self.recording is not None:

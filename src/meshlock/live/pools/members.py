@@ -32,7 +32,7 @@ from meshlock.live.pools.proofs import NONE_YET, Proofs
 from meshlock.live.pools.validation import Validation
 
 if TYPE_CHECKING:
-    from meshlock.live.pools.pool import LocalPool
+    from meshlock.live.pools.adapter import Adapter
 
 WRITERS = ThreadPoolExecutor(8, "promises")
 """For all nodes of this process; a pool writes one thing at a time."""
@@ -64,7 +64,7 @@ class Disk:
     def read(self) -> Promised | None:
         """What is known there of this very pool. Where members are by name, users may have changed
         what they were given since."""
-        pool, ours = self.members.pool.name, self.members.configuration
+        pool, ours = self.members.adapter.name, self.members.configuration
         found = self.promises.read(pool) if self.promises is not None else None
         if found is None:
             return None
@@ -162,7 +162,7 @@ class Disk:
         self.on_disk = self.written.promised
         while self.waiting:  # what comes meanwhile is behind it
             effect, self.members.clock = self.waiting.popleft()
-            self.mesh.failures.run("disk", self.members.pool.adapter.perform, "timer", {}, [effect])
+            self.mesh.failures.run("disk", self.members.adapter.perform, "timer", {}, [effect])
         self.written = None
         self.write_next()
         self.mesh.flush()
@@ -180,15 +180,17 @@ def is_repeated(effect: Effect) -> bool:
 class LayerRunner:
     def __init__(
         self,
-        pool: LocalPool,
+        adapter: Adapter,
         configuration: PoolConfiguration,
         algorithm: Algorithm,
         promises: Promises | None,
         founding: bool,
         floor: int,
+        willing: bool,
     ) -> None:
-        self.pool = pool
-        self.mesh = pool.mesh
+        self.adapter = adapter
+        self.mesh = adapter.mesh
+        self.founding = founding
         self.configuration = configuration
         self.clock = 0  # of the mesh, when the node was called last
         self.disk = Disk(self, promises)
@@ -198,7 +200,7 @@ class LayerRunner:
         self.recovering_since: float | None = None
         self.quorum_at = self.mesh.time()  # when there was one last, or our life began
         self.served_at = self.mesh.time()  # when anybody could be last, or our life began
-        members = tuple([pool.adapter.meet(name) for name in configuration.members])
+        members = tuple([adapter.meet(name) for name in configuration.members])
         self.terms = Terms(
             members,
             members,
@@ -212,9 +214,9 @@ class LayerRunner:
             rules=rules(configuration),
             names=configuration.names,
         )
-        self.node = Layer(pool.adapter.meet(pool.me), pool.adapter.out, self.terms)
+        self.node = Layer(adapter.meet(adapter.me), adapter.out, self.terms)
         self.member = self.node.member
-        self.node.timers.autopilot.willing = pool.willing
+        self.node.timers.autopilot.willing = willing
         self.node.timers.second = 1_000_000
         self.node.timers.called = self.name
         self.node.notes.label = self.label
@@ -222,7 +224,7 @@ class LayerRunner:
         self.node.notes.minted = self.proofs.minted
         self.node.notes.handed = self.proofs.handed
         self.validation = Validation(
-            pool.name, pool.mesh, pool.adapter.names, self.node, self.proofs
+            adapter.name, adapter.mesh, adapter.names, self.node, self.proofs
         )
         self.start(founding, floor)
         self.config = self.member.config
@@ -239,7 +241,7 @@ class LayerRunner:
         life = Life(self.mesh.boot, None, floor, founding, founding and above == 0)
         if remembered is not None and not founding:
             for name in remembered.names.values():
-                self.pool.adapter.meet(name)
+                self.adapter.meet(name)
             life = Life(self.mesh.boot, Durable(remembered.promised, remembered.config))
         self.node.start(life)
 
@@ -254,9 +256,9 @@ class LayerRunner:
         """Whatever becomes of this time, there is another."""
         node = self.node
         try:
-            self.pool.adapter.before()
+            self.adapter.before()
             node.timer(WAKE, random())
-            self.pool.adapter.carry_out("timer", {})
+            self.adapter.carry_out("timer", {})
             self.mesh.flush()
             self.note_service()
         finally:
@@ -277,7 +279,7 @@ class LayerRunner:
         if self.member.config is not self.config:
             before, self.config = self.config, self.member.config
             if before.permits != self.member.config.permits or before.epoch == NO_EPOCH:
-                self.pool.resized()
+                self.adapter.resized()
         if self.member.promised is not self.promised:
             self.promised = self.member.promised
             if self.adopted != NO_EPOCH and self.recovering_since is None:
@@ -300,8 +302,8 @@ class LayerRunner:
         log_event(
             INFO,
             "new epoch",
-            pool=self.pool.name,
-            node=self.pool.me,
+            pool=self.adapter.name,
+            node=self.adapter.me,
             epoch=epoch.counter,
             proposer=self.name(epoch.proposer),
             token="new" if first.before == NO_EPOCH else "kept",
@@ -325,27 +327,27 @@ class LayerRunner:
 
     def map_changed(self) -> None:
         """Who can be reached, as the mesh sees it now."""
-        pool, node, link_map = self.pool, self.node, self.mesh.link_map
+        adapter, node, link_map = self.adapter, self.node, self.mesh.link_map
         if self.has_quorum():
             self.quorum_at = self.mesh.time()
-        names = pool.adapter.names
+        names = adapter.names
         known = [names[number] for number in self.member.members if number in names]
-        pool.adapter.forget()
-        for name in (pool.me, *known, *pool.peers.near, *link_map.links):
-            pool.adapter.meet(name)
-        here = {number for number, name in pool.adapter.names.items() if self.reaches(name)}
+        adapter.forget()
+        for name in (adapter.me, *known, *adapter.near, *link_map.links):
+            adapter.meet(name)
+        here = {number for number, name in adapter.names.items() if self.reaches(name)}
         self.terms.nodes = tuple(sorted(here.union(self.member.members)))
-        node.cannot_reach(pool.adapter.names.keys() - here)
+        node.cannot_reach(adapter.names.keys() - here)
         self.set_time()
         self.sleep_until_due()
 
     def reaches(self, name: str) -> bool:
-        return name == self.pool.me or self.mesh.link_map.reaches(name)
+        return name == self.adapter.me or self.mesh.link_map.reaches(name)
 
     def near(self, number: int) -> list[int]:
         """To whom that node is linked, as the map says."""
         links = self.mesh.link_map.links.get(self.name(number), ())
-        return [self.pool.adapter.meet(name) for name in links]
+        return [self.adapter.meet(name) for name in links]
 
     def conflict(self, conflict: Conflict) -> str:
         """They ignore each other until somebody mends a configuration."""
@@ -354,7 +356,7 @@ class LayerRunner:
         other = f"{permits} permits, leases of {lease / (1 - DRIFT) / 1e6:.3g} s, members {names}"
         return (
             f"{self.name(conflict.node)} has a conflicting configuration of the pool "
-            f"{self.pool.name} ({other}): use the same at all nodes."
+            f"{self.adapter.name} ({other}): use the same at all nodes."
         )
 
     # -- members -----------------------------------------------------------------------
@@ -366,7 +368,7 @@ class LayerRunner:
     def named(self) -> tuple[str, ...]:
         """What permits are called now."""
         config = self.member.config
-        return self.pool.adapter.slot_names(config.slots) or self.slot_names()[: config.permits]
+        return self.adapter.slot_names(config.slots) or self.slot_names()[: config.permits]
 
     def has_quorum(self, lost: Collection[str] = ()) -> bool:
         """Are enough members reachable, other than those?"""
@@ -398,31 +400,31 @@ class LayerRunner:
         """Did this life begin from the disk, has nobody been granted anything in it, and would we
         without those be the quorum alone? Then an operator may have decided while we were down."""
         token = self.member.holding.token
-        if self.member.remembered == NO_EPOCH or self.has_quorum({*lost, self.pool.me}):
+        if self.member.remembered == NO_EPOCH or self.has_quorum({*lost, self.adapter.me}):
             return False
         unused = token is not None and (token.hop, token.grants, token.ledger) == (0, 0, ())
         return self.member.adopted == NO_EPOCH or unused
 
     def refuse_if_quorum(self) -> None:
         if self.has_quorum():
-            reached = len(self.node.timers.reached())
+            reached, all_members = len(self.node.timers.reached()), len(self.member.members)
             raise Refused(
-                f"Cannot reset {self.pool.name}: {reached} of {len(self.member.members)} members "
-                "are reachable and have a vote, which is a quorum. The pool recovers by itself."
+                f"Cannot reset {self.adapter.name}: {reached} of {all_members} members are "
+                "reachable and have a vote, which is a quorum. The pool recovers by itself."
             )
 
     def names(self) -> list[str]:
         return sorted(map(self.name, self.member.members))
 
     def name(self, number: int) -> str:
-        return self.pool.adapter.names.get(number, "?")
+        return self.adapter.names.get(number, "?")
 
     def label(self, client: int) -> str:
         """What the ledger says of a grant that is made now; nothing if nobody waits any more. Of
         one that is lent, its owner will say who has it."""
         if client == NIL:
             return note(0, "")
-        waiter = self.pool.adapter.clients.get(client)
+        waiter = self.adapter.clients.get(client)
         return "" if waiter is None else note(client, waiter.label)
 
     # -- what people ask ---------------------------------------------------------------
@@ -436,7 +438,7 @@ class LayerRunner:
 
     def knows_permits(self) -> bool:
         """What a pool was made with may have been changed since, if we come to it later."""
-        by_name, made_here = self.configuration.by_name, self.pool.founding
+        by_name, made_here = self.configuration.by_name, self.founding
         return by_name or made_here or self.member.config.epoch > NO_EPOCH
 
     def used(self) -> bool:
@@ -444,7 +446,7 @@ class LayerRunner:
         token = self.member.holding.token
         if self.configuration.by_name or len(self.member.members) > 1:
             return True
-        if not self.pool.founding:
+        if not self.founding:
             return False  # nobody has told us
         return token is None or token.grants > 0 or token.hop > 0
 
@@ -482,11 +484,11 @@ class LayerRunner:
         stuck = token is not None and len(token.ledger) > 0
         if token is None or not (stuck and self.lends) or member.config.permits == 1:
             return
-        gone = {*map(self.pool.adapter.meet, self.pool.peers.leaving), self.node.me}
+        gone = {*map(self.adapter.meet, self.adapter.leaving), self.node.me}
         for other in member.members:
             if other not in gone and other not in member.unreachable:
                 self.node.send(Suggest(other, member.promised, token.hop, True))
-        self.pool.adapter.carry_out("timer", {})
+        self.adapter.carry_out("timer", {})
         self.mesh.flush()
 
     def describe(self) -> dict[str, Any]:
@@ -501,7 +503,7 @@ class LayerRunner:
             "members_reachable": len(reachable),
             "members_without_vote": sorted(map(self.name, timers.voteless())),
             "quorum": majority(member.members),
-            "unready": self.pool.refused() or self.unready(),
+            "unready": self.unready(),
             "disk": self.disk.refuses(),
             "epoch": epoch.counter if epoch is not None else None,
             "proposer": self.name(epoch.proposer) if epoch is not None else None,

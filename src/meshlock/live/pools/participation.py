@@ -56,7 +56,8 @@ class Participation:
                 if withdrawn is not None and self.pool.promises is not None:
                     self.pool.promises.forget(adapter.name)
                 adapter.members = LayerRunner(
-                    self.pool, configuration, algorithm, self.pool.promises, founding, floor
+                    *(adapter, configuration, algorithm, self.pool.promises),
+                    *(founding, floor, self.pool.willing),
                 )
                 adapter.core = adapter.members.node
             else:
@@ -170,7 +171,7 @@ class Participation:
             if ours:
                 self.pull()
         elif frame.kind == LEAVING:
-            pool.peers.leaving |= {sender} & pool.peers.near
+            pool.peers.leaving.update({sender} & pool.peers.near)
         elif frame.kind in (LOOK, SEEN):
             if ours:
                 pool.holder_query.receive(sender, frame.kind, frame.payload)

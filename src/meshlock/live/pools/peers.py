@@ -63,8 +63,7 @@ class Peers:
         self.pool = pool
         self.adapter = pool.adapter
         self.mesh = pool.mesh
-        self.near: set[str] = set()  # peers in this pool, with a link
-        self.leaving: set[str] = set()  # of these: who is about to
+        self.near, self.leaving = self.adapter.near, self.adapter.leaving
         self.informed: dict[str, set[Told]] = {}  # peer: what it was told over this link
         self.conflicts: dict[str, str] = {}  # peer in another pool: what to say of it
         self.rivals: dict[str, News] = {}  # of the same: its pool, if it could be ours
@@ -76,6 +75,8 @@ class Peers:
         self.withdrawn: list[int] = []
         self.logged: dict[str, float] = {}  # peer: when we logged last that it conflicts
         self.early: list[tuple[str, Carry | RoutedFrame]] = []  # came before the configuration
+        self.adapter.conflicts = self.conflicts.__setitem__
+        self.adapter.is_used = self.inform_all
 
     # -- links -------------------------------------------------------------------------
 

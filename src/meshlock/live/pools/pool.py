@@ -68,8 +68,9 @@ class LocalPool(Source):
         self.unknown: Callable[[str], NoSuchPool | None] = lambda name: None
         self.adapter = Adapter(name, me, mesh, recording)
         self.participation = Participation(self)
-        self.adapter.peers = self.peers = Peers(self)
+        self.peers = Peers(self)
         self.adapter.receive_control = self.participation.receive_control
+        self.adapter.resized = self.resized
         self.birth = Birth(self)
         self.token_watch = TokenWatch(self.adapter, views)
         self.holder_query = HolderQuery(self)
@@ -376,6 +377,8 @@ class LocalPool(Source):
             return {"known": False, "why": self.birth.why()}
         adapter.release_pending()
         recovery = adapter.members.describe() if adapter.members is not None else {}
+        if recovery:
+            recovery["unready"] = self.refused() or recovery["unready"]
         clients = adapter.clients.values()
         waiting = [one for one in clients if one.waits()]
         held = [(one, one.grant) for one in adapter.clients.values() if one.grant is not None]
