@@ -14,7 +14,6 @@ from meshlock.algorithms.registry import refuse_impossible, with_defaults
 from meshlock.algorithms.steps import in_grants, urgency, without_unit
 from meshlock.errors import Refused
 from meshlock.simulate.scenario import Scenario, refuse_set_up
-from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter
 from meshlock.world.channels import DRAIN
 from meshlock.world.clients import SimulatedClient
@@ -106,8 +105,15 @@ class DrivenRun(ScriptedWorld):
         self.steps = 0
         self.behaviours: dict[int, int] = {}  # node: its choice, where it is not drawn
         self.outcome = ScenarioOutcome(scenario, algorithm, without_unit(self.options))
-        if trace is not None:
-            trace.begin(trace_setup(self), self.nodes)
+        self.begin_trace(
+            "simulate",
+            scenario=scenario.name,
+            seed=scenario.seed,
+            tree=scenario.tree or None,
+            failures=scenario.failures if scenario.failures != DRAIN else None,
+            links=list(network.links()),
+            recovery=None if layer is None else layer.line(),
+        )
         if layer is not None:
             self.start_layers(list(network.links()))
 
@@ -284,21 +290,3 @@ def refuse_other_tree(run: DrivenRun) -> None:
             f"{run.algorithm.name} with these options makes a tree of its own: leave out "
             f"'tree', or the option behaviour=gateway or start=binary."
         )
-
-
-def trace_setup(run: DrivenRun) -> TraceSetup:
-    scenario, layer = run.scenario, run.scenario.layer
-    return TraceSetup(
-        source="simulate",
-        algorithm=run.algorithm.name,
-        options=run.options,
-        promised=run.promises,
-        permits=run.permits,
-        nodes=scenario.size,
-        links=list(run.network.links()),
-        scenario=scenario.name,
-        seed=scenario.seed,
-        tree=scenario.tree or None,
-        failures=scenario.failures if scenario.failures != DRAIN else None,
-        recovery=None if layer is None else layer.line(),
-    )

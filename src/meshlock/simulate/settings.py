@@ -44,7 +44,6 @@ from meshlock.topology.mobility.specification import (
     refuse_partitions,
 )
 from meshlock.topology.specification import network, says_its_size
-from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter
 from meshlock.world.channels import CUSTODY, FAILURES
 
@@ -289,7 +288,7 @@ def simulation(settings: RunSettings, trace: TraceWriter | None) -> Simulation:
     else:
         run = MobileSimulation(setup, settings.failures)
     if trace is not None:
-        trace.begin(trace_setup(settings, run), run.nodes)
+        begin_trace(settings, run)
     return run
 
 
@@ -331,19 +330,14 @@ def changing_network(
     return made
 
 
-def trace_setup(settings: RunSettings, run: Simulation) -> TraceSetup:
+def begin_trace(settings: RunSettings, run: Simulation) -> None:
     recovery: dict[str, Any] | None = None
     if isinstance(run, RecoverySimulation):
         long_enough = {"recover": run.paths.recover, "queue": run.paths.queue}
         recovery = {**run.layer.line(), **long_enough}
     mobile = isinstance(run, MobileSimulation) and recovery is None
-    return TraceSetup(
-        source="simulate",
-        algorithm=run.algorithm.name,
-        options=run.options,
-        promised=run.promises,
-        permits=run.permits,
-        nodes=run.network.size,
+    run.begin_trace(
+        "simulate",
         links="complete" if run.network.complete else list(run.network.links()),
         seed=settings.seed,
         settings=settings.values(),

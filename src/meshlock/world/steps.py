@@ -29,6 +29,7 @@ from meshlock.algorithms.steps import units
 from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import FIRST_KNOWN, promises
+from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter, arrival, came_back
 from meshlock.world.channels import ARRIVES, COMES_BACK, fate
 from meshlock.world.clients import SimulatedClient
@@ -90,6 +91,20 @@ class Steps(Effects):
         self.plain = not self.choosing and layered is None
         self.draw = Random(f"{seed}:choice").random
         self.choice = -1  # of the node whose turn it is, where there is a choice
+
+    def begin_trace(self, source: str, **more: Any) -> None:
+        """The first line of the trace, if there is one; ``more``: what else it says."""
+        if self.trace is not None:
+            setup = TraceSetup(
+                source=source,
+                algorithm=self.algorithm.name,
+                options=self.options,
+                promised=self.promises,
+                permits=self.permits,
+                nodes=len(self.nodes),
+                **more,
+            )
+            self.trace.begin(setup, self.nodes)
 
     # -- clients --------------------------------------------------------------------
 
