@@ -21,6 +21,7 @@ from meshlock.live.interfaces.agent_protocol import (
     NoAgent,
     Unreleased,
     refusal,
+    repeated_request,
     request,
     understood,
 )
@@ -136,8 +137,9 @@ class Connection:
         self, method: str, path: str, body: str = "", more: str = "", asked: object = None
     ) -> None:
         self.exchange.asked.append(asked)
+        written = repeated_request if body else request
         try:
-            self.socket.sendall(request(method, path, body, more))
+            self.socket.sendall(written(method, path, body, more))
         except TimeoutError:
             raise NotInTime(SILENT.format(place=self.place)) from None
         except OSError:

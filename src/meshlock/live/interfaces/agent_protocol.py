@@ -60,6 +60,10 @@ def request(method: str, path: str, body: str = "", more: str = "") -> bytes:
     return f"{method} {path} HTTP/1.1\r\nHost: agent\r\n{more}{length}\r\n{body}".encode("ascii")
 
 
+repeated_request = lru_cache(maxsize=64)(request)
+"""A program repeats its requests."""
+
+
 def pool_name(name: str) -> str:
     """As it can be in a path."""
     if not isinstance(name, str) or not SAFE(name):

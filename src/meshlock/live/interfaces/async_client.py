@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Coroutine, Generator, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from meshlock.errors import NotInTime, Refused
@@ -295,7 +296,6 @@ class AgentPool(Source):
         self.name = name
         self.wanted = wanted  # permits, until the agent was asked to join it
         self.waiting: dict[Acquire, str] = {}  # what the agent calls it
-        self.changing: set[Acquire] = set()  # whose new priority is sent to the agent
 
     async def perform(self, what: str, **asked: Any) -> Any:
         return await self.agent.perform(self.name, what, **asked)
@@ -326,30 +326,14 @@ class AgentPool(Source):
         return holding.grant
 
     def change_priority(self, request: Acquire, priority: int) -> None:
-        """Tell the agent, if it knows of the request; one task for all changes of one request."""
+        """Tell the agent, if it knows of the request."""
         request.set_urgency(limits.PRIORITY.whole(priority), request.due)
-        if request in self.waiting and request not in self.changing:
-            self.changing.add(request)
+        if request in self.waiting:
             self.wires.begin(self.send_priority(request))
 
     async def send_priority(self, request: Acquire) -> None:
-        """As it is then, until the agent has it; it may receive the request itself a bit later."""
-        told: tuple[str, int] | None = None
-        try:
-            while (name := self.waiting.get(request)) and told != (name, request.priority):
-                urgent = request.priority
-                try:
-                    done = await self.agent.change(name, urgent, None)
-                except NoAgent:
-                    done = False
-                except Refused:  # the algorithm cannot change it
-                    done = True
-                if done:
-                    told = (name, urgent)
-                else:
-                    await asyncio.sleep(RETRY)
-        finally:
-            self.changing.discard(request)
+        with suppress(Refused):  # the algorithm cannot change it
+            await self.send_urgency(request)
 
     async def change(self, request: Acquire, priority: int | None, deadline: float | None) -> bool:
         """As soon as the agent knows of the request; until then it is sent as it is now."""
@@ -357,15 +341,22 @@ class AgentPool(Source):
             return False
         before = request.priority, request.due
         priority = request.priority if priority is None else limits.PRIORITY.whole(priority)
-        due = request.due if deadline is None else deadline
-        request.set_urgency(priority, due)
+        request.set_urgency(priority, request.due if deadline is None else deadline)
+        try:
+            return await self.send_urgency(request)
+        except Refused:
+            request.set_urgency(*before)
+            raise
+
+    async def send_urgency(self, request: Acquire) -> bool:
+        """Until the agent has what holds by then: of two callers, the last to be answered may have
+        sent the older one. False: the request waits no more."""
         while name := self.waiting.get(request):
+            sent = priority, due = request.priority, request.due
             left = None if due is None else max(0.0, due - clock.seconds())
-            try:
-                if await self.agent.change(name, priority, left):
+            with suppress(NoAgent):
+                done = await self.agent.change(name, priority, left)
+                if done and sent == (request.priority, request.due):
                     return True
-            except Refused:
-                request.set_urgency(*before)
-                raise
             await asyncio.sleep(RETRY)
         return not request.over

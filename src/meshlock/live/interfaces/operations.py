@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from types import CoroutineType
-from typing import Any, NamedTuple, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
@@ -29,7 +29,7 @@ REFUSED = {**UNNAMED, 404: Why}
 """What is answered to a request with a body that cannot be granted."""
 
 
-class Operation(NamedTuple):
+class Operation(msgspec.Struct, frozen=True):
     """One thing that can be asked for."""
 
     method: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -44,7 +43,7 @@ def answer(value: object, status: int = 200, headers: Mapping[str, str] | None =
 Handler = Callable[[HTTPRequest], Response | Awaitable[Response]]
 
 
-class Route(NamedTuple):
+class Route(msgspec.Struct, frozen=True):
     method: str
     path: str
     """As in OpenAPI: ``/v1/pools/{pool}``."""
