@@ -133,9 +133,8 @@ class Holding:
         self.third = lease / 3 if lease is not None and lease > 0.3 else 0.1
         """Seconds that an agent has to say that it renewed the lease."""
         self.asking = False  # a task asks the agent for that
-        agent.last_grant = number = agent.last_grant + 1
         fence, slots = given["fence"], tuple(given["slots"])
-        self.grant = Grant(self, number, self.want, given["priority"], fence, slots, given["met"])
+        self.grant = Grant(self, 0, self.want, given["priority"], fence, slots, given["met"])
         if session.over:
             self.grant.revoke()
         else:
@@ -193,7 +192,6 @@ class AgentClient:
         self.wires = wires
         self.leases = leases  # does the session say how far leases were renewed?
         self.closed = False
-        self.last_grant = 0
         self.last_request = 0  # of those that the client gives names
         self.start_anew()
         CLIENTS.add(self)

@@ -58,19 +58,12 @@ def owner_of(connected: socket.socket) -> Caller:
     return Caller(user, process)
 
 
-class Room(NamedTuple):
-    places: int
-    spare: int
-    """For those who have no place: they may ask how the agent is, and for a grant."""
-
-
-def room_for_clients(at_socket: bool) -> Room:
-    """As much as the files that this process may open allow."""
+def room_for_clients(at_socket: bool) -> tuple[int, int]:
+    """As many places as the files that this process may open allow, and spare ones, for those who
+    have none: they may ask how the agent is, and for a grant."""
     files = files_of_process(ask=at_socket)
-    spare = max(1, min(MOST_SPARE, int(files * SPARE)))
-    return Room(
-        int(files * AT_SOCKET) if at_socket else min(MOST_AT_PORT, int(files * AT_PORT)), spare
-    )
+    places = int(files * AT_SOCKET) if at_socket else min(MOST_AT_PORT, int(files * AT_PORT))
+    return places, max(1, min(MOST_SPARE, int(files * SPARE)))
 
 
 def files_of_process(ask: bool) -> int:

@@ -334,10 +334,10 @@ class Server:
     """A site, served at one place until it is closed."""
 
     def __init__(self, site: Site, idle: float | None, at_socket: bool = False) -> None:
-        room = room_for_clients(at_socket)
+        places, spare = room_for_clients(at_socket)
         self.site = site
-        self.places: ClientPlaces[ServedConnection] = ClientPlaces(room.places)
-        self.spare: ClientPlaces[ServedConnection] = ClientPlaces(room.spare, waits=False)
+        self.places: ClientPlaces[ServedConnection] = ClientPlaces(places)
+        self.spare: ClientPlaces[ServedConnection] = ClientPlaces(spare, waits=False)
         self.idle = idle  # seconds for which a connection may rest
         self.loop = asyncio.get_running_loop()
         self.buffer = memoryview(bytearray(BUFFER))  # else the loop makes one whenever data comes
