@@ -247,6 +247,16 @@ def test_a_stream_comes_in_chunks_and_head_says_what_get_would() -> None:
             + b"x" * 65537,
             413,
         ),
+        (
+            b"POST /body HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nTrailer: "
+            + b"x" * 200_000,
+            413,
+        ),
+        (
+            b"POST /body HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;"
+            + b"x" * 200_000,
+            413,
+        ),
         (b"POST /body HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 20_000, 431),
     ],

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 LONGEST_HEAD = 16 * 1024
 MOST_BODY = int(limits.BODY.most)
+LONGEST = LONGEST_HEAD + 2 * MOST_BODY
+"""Bytes of a request, with the lengths and extensions of its chunks, and trailers."""
+
 PIECE = 4096
 """Bytes that are parsed at a time, so that few requests are parsed ahead of their turn."""
 
@@ -77,7 +80,7 @@ class HTTPRequest:
 class RequestReader:
     """What one client has sent, and the requests in it. The parser calls the methods ``on_...``."""
 
-    __slots__ = ("data", "error", "fields", "head", "parser", "ready", "request", "url")
+    __slots__ = ("data", "error", "fields", "parser", "ready", "request", "size", "url")
 
     def __init__(self) -> None:
         self.parser = HttpRequestParser(self)
@@ -86,7 +89,7 @@ class RequestReader:
         self.error: HTTPError | None = None  # why what follows these cannot be read
         self.url: bytes | None = None  # of the request that has begun
         self.fields: dict[bytes, bytes] = {}  # its headers
-        self.head = 0  # bytes of it, before its head has ended
+        self.size = 0  # bytes of it
         self.request: HTTPRequest | None = None  # of which the body is still to come
 
     @property
@@ -131,10 +134,12 @@ class RequestReader:
                 self.error = HTTPError(400, f"The request is not valid HTTP: {error}.")
             else:
                 self.error = other_version()
-        if self.url is not None and self.request is None:
-            self.head += len(piece)
-            if self.head > LONGEST_HEAD:
+        if self.url is not None:
+            self.size += len(piece)
+            if self.request is None and self.size > LONGEST_HEAD:
                 self.error = HTTPError(431, "The header section of this request is too long.")
+            elif self.size > LONGEST:
+                self.error = too_long()
 
     def parse_without_upgrade(self, rest: bytes) -> None:
         """A client may offer another protocol, which we decline. But llhttp takes what follows to
@@ -196,7 +201,7 @@ class RequestReader:
             return
         assert request is not None
         self.ready.append(request)
-        self.url, self.fields, self.head = None, {}, 0
+        self.url, self.fields, self.size = None, {}, 0
 
 
 def too_long() -> HTTPError:
