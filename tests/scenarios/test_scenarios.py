@@ -94,8 +94,6 @@ WRONG = [
     ("nodes 2\nlinks 0-1\nlink down 0-0", "line 3: There is no link 0-0"),
     ("nodes 2\nlinks 0-1\nlink up 0-1", "line 3: There is a link 0-1 already"),
     ("nodes 2\nlinks 0-1\nwait 1 2", "line 3: cannot do 'wait 1 2'"),
-    ("nodes 2\nmembers all\nmember 0 adds 1", "line 3: cannot do 'member 0 adds 1'"),
-    ("nodes 2\nmembers all\ncrash 0\nrequest 0", "line 4: Node 0 is down"),
     ("nodes 2\nlinks 0-1\ndance", "cannot do 'dance'"),
     ("nodes 2\nlinks 0-1\nexpect rain", "cannot expect 'rain'"),
     ("nodes 2\nlinks 0-1\nrequest 0 want 2", "can never be granted"),
