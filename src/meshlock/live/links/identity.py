@@ -22,7 +22,7 @@ import hashlib
 import hmac
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -96,12 +96,7 @@ class Identity:
     def signed(self, record: LinksFrame) -> LinksFrame:
         """The record of this node, as all others will believe it."""
         whole = msgspec.structs.replace(record, key=self.public, certificate=self.certificate)
-        key, said = self.signing, stated(whole)
-        made = (
-            key.sign(said, HASHED)
-            if isinstance(key, ec.EllipticCurvePrivateKey)
-            else key.sign(said)
-        )
+        made = self.signing.sign(stated(whole), *hashing(self.signing))
         return msgspec.structs.replace(whole, signature=made)
 
     def doubts(self, record: LinksFrame) -> str:
@@ -112,10 +107,7 @@ class Identity:
                 return f"its certificate names {name[:64]!r}"
             if datetime.now(UTC) > until:
                 return "its certificate has expired"
-            if isinstance(key, ec.EllipticCurvePublicKey):
-                key.verify(record.signature, stated(record), HASHED)
-            else:
-                key.verify(record.signature, stated(record))
+            key.verify(record.signature, stated(record), *hashing(key))
         except InvalidSignature:
             return "it is not signed by that node"
         except (ValueError, TypeError) as error:
@@ -173,6 +165,12 @@ class Identity:
             del self.keys[next(iter(self.keys))]
         key = self.keys[public] = hashlib.blake2b(shared, person=PURPOSE, digest_size=32).digest()
         return key
+
+
+def hashing(key: Signing | Verifying) -> tuple[Any, ...]:
+    """What else such a key must be told: Ed25519 has its own hash."""
+    own = isinstance(key, ed25519.Ed25519PrivateKey | ed25519.Ed25519PublicKey)
+    return () if own else (HASHED,)
 
 
 def refuse_by_date(path: str, certificate: x509.Certificate) -> None:

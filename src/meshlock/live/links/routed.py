@@ -39,11 +39,11 @@ from meshlock.live.links.frames import (
     reader,
     unsealed,
 )
+from meshlock.live.links.link import LinkConnection
 from meshlock.live.links.session import LinkSession
 from meshlock.live.machine.limits import MOST_NODES, Clock, Count
 
 if TYPE_CHECKING:
-    from meshlock.live.links.link import LinkConnection
     from meshlock.live.links.mesh import Mesh
 
 WINDOW = 256

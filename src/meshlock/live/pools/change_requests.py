@@ -24,11 +24,11 @@ from meshlock.errors import Refused
 from meshlock.live.links.frames import reader
 from meshlock.live.machine import limits
 from meshlock.live.machine.limits import MOST_NAMED, Count, EpochCount, Name, Share, Word
+from meshlock.live.pools.members import LayerRunner
 from meshlock.live.pools.pool_configuration import refuse_permits
 from meshlock.live.pools.questions import Questions
 
 if TYPE_CHECKING:
-    from meshlock.live.pools.members import LayerRunner
     from meshlock.live.pools.pool import LocalPool
 
 CHANGE, CHANGED = "change", "changed"

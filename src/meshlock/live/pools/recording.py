@@ -7,7 +7,7 @@ from dataclasses import replace
 from logging import ERROR
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
@@ -17,14 +17,12 @@ from meshlock.algorithms.recovery.records import fence_number
 from meshlock.live.machine import clock
 from meshlock.live.machine.error_text import error_text
 from meshlock.live.machine.logs import log_event
+from meshlock.live.pools.adapter import Adapter
+from meshlock.live.pools.members import LayerRunner
 from meshlock.live.pools.pool_configuration import PoolConfiguration
 from meshlock.properties.promises import promises
 from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter, arguments
-
-if TYPE_CHECKING:
-    from meshlock.live.pools.adapter import Adapter
-    from meshlock.live.pools.members import LayerRunner
 
 SLACK = 10  # the part of a lease by which renewals may be told late
 CLIENTS = ("request", "leave", "give-back", "withdraw", "priority")  # what a client does

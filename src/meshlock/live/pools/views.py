@@ -23,13 +23,13 @@ from msgspec.structs import replace
 from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.records import fence_number
 from meshlock.live.links.frames import BadFrame, Carry, Content, RoutedFrame, encode, reader
+from meshlock.live.links.mesh import Mesh
 from meshlock.live.links.rate_limit import RateLimit
 from meshlock.live.machine.limits import MOST_NODES, Count, Free, Name, Share
 from meshlock.live.pools.questions import Questions
 from meshlock.live.pools.status import GrantView, RequestView, Sentence, Word
 
 if TYPE_CHECKING:
-    from meshlock.live.links.mesh import Mesh
     from meshlock.live.pools.pool import LocalPool
 
 VIEWS = ""  # in the place of a pool's name: for the node itself
