@@ -153,8 +153,12 @@ class DrivenRun(ScriptedWorld):
         self.submit(client)
 
     def request(self, client: SimulatedClient) -> None:
-        self.text = f"asks for {client.want} with priority {self.in_steps(client.priority)}"
+        self.text = f"asks for {client.want} with priority {self.shown(client.priority)}"
         super().request(client)
+
+    def shown(self, priority: int) -> str:
+        """In steps of priority: a whole number where there are no parts of a step."""
+        return str(priority if self.units == 1 else priority / self.units)
 
     def release(self, client: SimulatedClient) -> None:
         del self.inside[client.number]
@@ -179,7 +183,7 @@ class DrivenRun(ScriptedWorld):
             raise Impossible(f"{self.algorithm.name} releases all permits at once.") from None
 
     def set_priority(self, client: SimulatedClient, priority: int) -> None:
-        before, after = self.in_steps(client.priority), self.in_steps(priority)
+        before, after = self.shown(client.priority), self.shown(priority)
         self.text = f"changes its priority from {before} to {after}"
         if not self.change_priority(client, priority):
             raise Impossible(f"{self.algorithm.name} cannot change the priority of a request.")
