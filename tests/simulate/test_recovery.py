@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from unittest import mock
 
 import pytest
 
@@ -17,7 +16,7 @@ from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.report import figures
 from meshlock.topology.mobility.changes import LinkChange, NetworkChange, Planned
 from meshlock.trace.audit import Audit
-from meshlock.trace.reader import Trace
+from meshlock.trace.reader import UNSAID, Trace
 from meshlock.trace.writer import TraceWriter
 from meshlock.web.index import open_trace
 from whole import WHOLE
@@ -52,19 +51,16 @@ def test_k_changes_while_nodes_crash(algorithm: str, tmp_path: Path) -> None:
     assert verdict.monitor.violated == {} and verdict.monitor.permits == 3
 
 
-def test_two_changes_of_members_at_once_are_made_by_two_members() -> None:
-    run = prepared(nodes=6, members="2", until="100", **{"members-change": "30:+2,30:+3"})
-    asked: list[tuple[float, int]] = []
-    lives, change = run.lives, run.lives.change_member
-
-    def noted(me: int, verb: str, node: int) -> None:
-        asked.append((run.now, me))
-        change(me, verb, node)
-
-    with mock.patch.object(lives, "change_member", noted):
-        finished(run)
+def test_two_changes_of_members_at_once_are_made_by_two_members(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    with path.open("wb") as file:
+        given = {"members-change": "30:+2,30:+3"}
+        run = finished(
+            prepared(TraceWriter(file, False), nodes=6, members="2", until="100", **given)
+        )
+    asked = [(line.t, line.node) for line in Trace(path).events() if line.add != UNSAID]
     assert [me for time, me in asked if time == asked[0][0]] == [0, 1]
-    assert set(lives.members) == {0, 1, 2, 3}
+    assert set(run.lives.members) == {0, 1, 2, 3}
     assert run.monitor.violated == {}
 
 
