@@ -23,7 +23,6 @@ from meshlock.algorithms.recovery.keeper import (
 )
 from meshlock.algorithms.recovery.member import PoolMember
 from meshlock.algorithms.recovery.messages import (
-    AskLedger,
     Forgotten,
     Hello,
     Inner,
@@ -392,10 +391,6 @@ class EpochState:
             holding.clear_unaccepted()
         if epoch == member.adopted and hop == holding.holder_hop:
             self.tell_holder()
-
-    def receive_ask(self, ask: AskLedger) -> None:
-        number = self.inner.number_of(ask.node) if isinstance(self.inner, OpenActor) else NIL
-        self.news.receive_ask(ask, number)
 
     def tell_holder(self) -> None:
         """An algorithm that is open may go by what renewals say."""

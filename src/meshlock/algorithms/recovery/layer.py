@@ -72,13 +72,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from meshlock.algorithms.actor import WAKE, ChoosingActor, Effect, Frozen, Lost, Message, choices_of
+from meshlock.algorithms.actor import (
+    WAKE,
+    ChoosingActor,
+    Effect,
+    Frozen,
+    Lost,
+    Message,
+    OpenActor,
+    choices_of,
+)
 from meshlock.algorithms.recovery.catching_up import CatchingUp
 from meshlock.algorithms.recovery.epoch import VARIABLES_OF_EPOCH, EpochState
 from meshlock.algorithms.recovery.holding import HOLDING_VARIABLES, HeldToken
 from meshlock.algorithms.recovery.member import MEMBER_VARIABLES, PoolMember
 from meshlock.algorithms.recovery.messages import (
     ROUTES,
+    AskLedger,
     Confirm,
     Conflict,
     Copy,
@@ -239,6 +249,10 @@ class Layer(ChoosingActor):
         if first.epoch > member.adopted:
             self.adopt(first, ledger.sender)
         member.confirm(ledger.sender, first.epoch, ledger.boot, ledger.sent)
+
+    def receive_ask(self, ask: AskLedger) -> None:
+        inner = self.epoch.inner
+        self.news.receive_ask(ask, inner.number_of(ask.node) if isinstance(inner, OpenActor) else 0)
 
     def receive_copy(self, copy: Copy) -> None:
         """Like a LEDGER, but it renews nothing: nobody waits for our answer."""

@@ -325,8 +325,8 @@ def carrier(message: Message, changing_links: bool) -> int:
 
 ROUTES: Final[dict[str, tuple[type[Message], ...]]] = {
     "member": (Propose, Refuse, Higher),
-    "layer": (Promise, Ledger, Renew, Confirm, Copy),
-    "epoch": (Hello, AskLedger, Received, Forgotten, Return),
+    "layer": (Promise, Ledger, Renew, Confirm, AskLedger, Copy),
+    "epoch": (Hello, Received, Forgotten, Return),
     "keeper": (Sent, Accepted, Returned),
     "news": (Suggest, Voteless),
     "autopilot": (Offer,),
