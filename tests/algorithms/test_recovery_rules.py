@@ -324,9 +324,8 @@ def undone_8() -> list[Make]:
     return [
         patched("""
 @@ recovery/gate.py
--        if token is None or not self.member.usable() or token.grants >= MOST_GRANTS:
--            return False
--        return self.wants(client) <= token.free
+-        return self.may_grant(self.wants(client))
++        token = self.member.holding.token
 +        return token is not None and self.wants(client) <= token.free
 """),
         mutant("does-not-wait"),
@@ -334,7 +333,7 @@ def undone_8() -> list[Make]:
 @@ recovery/gate.py
          withheld, self.withheld = self.withheld, []
 +        for effect in withheld[:]:
-+            if isinstance(effect, Message) and effect.tokens() == 0:
++            if isinstance(effect, Inner):
 +                withheld.remove(effect)
 +                self.member.send(effect)
 """),

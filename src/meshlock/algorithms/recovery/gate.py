@@ -50,40 +50,24 @@ class Gate:
         out = self.inside.out
         effects = out[:]
         out.clear()
-        member, terms, keeper = self.member, self.terms, self.keeper
-        withheld = self.withheld
         left: Leaving = []
         for effect in effects:
             if isinstance(effect, Message):
-                carries = effect.tokens() == 1
-                lends = effect.lends() > 0
-                if not carries and not lends:
-                    returned = keeper.take_pending(effect.permits())
-                    receiver = self.inside.node_at(effect.receiver)
-                    boot = keeper.boot_of(receiver) if not terms.open else ANY_BOOT
-                    inner = Inner(receiver, member.adopted, boot, effect, None, 0, returned)
-                    if len(withheld) > 0:
-                        withheld.append(inner)
-                    else:
-                        member.send(inner)
-                elif len(withheld) > 0 or (carries and not keeper.may_give(effect)):
-                    withheld.append(effect)
-                elif carries:
-                    keeper.give(effect)
-                elif self.may_lend(effect):
-                    self.lend(effect)
-                else:
-                    withheld.append(effect)
+                plain = effect.tokens() == 0 and effect.lends() == 0
+                self.withheld.append(self.in_envelope(effect) if plain else effect)
             elif isinstance(effect, Enter) and self.is_awaited(effect.client):
                 if self.is_lent(effect.client):
                     left += self.let_in_lent(effect.client)
-                elif len(withheld) > 0 or not self.may_let_in(effect.client):
-                    withheld.append(effect)
                 else:
-                    left += self.let_in(effect.client)
-        if len(withheld) > 0:
-            return self.flush() + left
-        return left
+                    self.withheld.append(effect)
+        return left + self.flush()
+
+    def in_envelope(self, message: Message) -> Inner:
+        """With permits that the node inside has back, if it sends some on."""
+        returned = self.keeper.take_pending(message.permits())
+        receiver = self.inside.node_at(message.receiver)
+        boot = self.keeper.boot_of(receiver) if not self.terms.open else ANY_BOOT
+        return Inner(receiver, self.member.adopted, boot, message, None, 0, returned)
 
     def flush(self) -> Leaving:
         """Rule 8."""
@@ -102,10 +86,10 @@ class Gate:
             elif isinstance(effect, Message):
                 receiver = self.receiver_of(effect)
                 passes = receiver not in behind
-                lends = effect.lends() > 0
                 if passes and isinstance(effect, Inner):
                     self.member.send(effect)
                     continue
+                lends = effect.lends() > 0
                 if lends and passes and not blocked and self.may_lend(effect):
                     self.lend(effect)
                     continue
@@ -148,10 +132,16 @@ class Gate:
         return waiting[client][0] if client in waiting else self.leaving[client]
 
     def may_let_in(self, client: int) -> bool:
+        return self.may_grant(self.wants(client))
+
+    def may_lend(self, message: Message) -> bool:
+        return self.may_grant(message.lends())
+
+    def may_grant(self, permits: int) -> bool:
         token = self.member.holding.token
         if token is None or not self.member.usable() or token.grants >= MOST_GRANTS:
             return False
-        return self.wants(client) <= token.free
+        return permits <= token.free
 
     def let_in(self, client: int) -> Leaving:
         """The result: those that leave at once (rule 11)."""
@@ -183,12 +173,6 @@ class Gate:
         return []
 
     # -- grants to clients of other nodes ----------------------------------------------------------
-
-    def may_lend(self, message: Message) -> bool:
-        token = self.member.holding.token
-        if token is None or not self.member.usable() or token.grants >= MOST_GRANTS:
-            return False
-        return message.lends() <= token.free
 
     def lend(self, message: Message) -> None:
         """Rule 17."""
