@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 import sys
 import webbrowser
 from collections.abc import AsyncGenerator
@@ -14,7 +13,7 @@ import msgspec
 
 from meshlock.errors import Refused, setting
 from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
-from meshlock.live.interfaces.server import serve_listener
+from meshlock.live.interfaces.server import serve_port
 from meshlock.live.interfaces.serving import Access
 from meshlock.live.interfaces.site import Handler, Response, Route, Site
 from meshlock.web.answers import HEADERS, answer, as_json, asked, file, static
@@ -168,38 +167,29 @@ def application(desk: Desk) -> Site:
 # -- until interrupted --------------------------------------------------------------------
 
 
-def listening(port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind(("127.0.0.1", port))
-    except (OSError, OverflowError) as error:
-        listener.close()
-        raise Refused(
-            f"Cannot serve on port {port}: {error}; use another {setting('port')}."
-        ) from None
-    listener.listen()
-    return listener
-
-
 def serve(trace: Path | None, port: int, browser: bool) -> None:
     desk = Desk()
     if trace is not None:
         desk.shelf.runs["trace"] = open_trace(trace)
         desk.shelf.opened = "trace"
-    listener = listening(port)
-    address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-    sys.stderr.write(f"The page is at {address} (Ctrl-C to end).\n")
-    if browser:
-        webbrowser.open(address)
-    asyncio.run(until_told(application(desk), listener))
+    asyncio.run(until_told(application(desk), port, browser))
 
 
-async def until_told(site: Site, listener: socket.socket) -> None:
+async def until_told(site: Site, port: int, browser: bool) -> None:
     """Serve until SIGINT or SIGTERM."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    server = await serve_listener(site, listener)
+    if not 0 <= port < 1 << 16:
+        raise Refused(f"There is no port {port}: use another {setting('port')}.")
+    try:
+        server = await serve_port(site, "127.0.0.1", port)
+    except OSError as error:
+        why = f"Cannot serve on port {port}: {error}; use another {setting('port')}."
+        raise Refused(why) from None
+    address = f"http://127.0.0.1:{server.port()}/"
+    sys.stderr.write(f"The page is at {address} (Ctrl-C to end).\n")
+    if browser:
+        webbrowser.open(address)
     await stop.wait()
     await server.close()
