@@ -144,7 +144,7 @@ def test_flags_are_named_by_the_command_line_only():
 
 
 def test_what_all_may_import_imports_nothing():
-    assert not imported(ROOT / "errors.py")
+    assert imported(ROOT / "errors.py") <= {"__future__.annotations"}
     assert not parts_below("meshlock", ROOT / "settings.py")
 
 
