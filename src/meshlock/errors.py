@@ -1,7 +1,5 @@
 """What meshlock raises at a caller; the command line prints the text and exits 2."""
 
-from __future__ import annotations
-
 _before = ""
 """The name of a setting, in a sentence; nothing: it is an argument of a function."""
 
@@ -46,7 +44,7 @@ class NoSuchPool(Refused):
     """Nobody in the mesh has made it."""
 
     @classmethod
-    def among(cls, name: str, known: list[str]) -> NoSuchPool:
+    def among(cls, name: str, known: list[str]) -> "NoSuchPool":
         return cls(f"No pool '{name}'; known: {', '.join(sorted(known)) or 'none'}.")
 
 
