@@ -90,7 +90,7 @@ def of_file(path: Path) -> ModuleType:
     except (Exception, SystemExit) as error:
         if "cannot inherit from compiled" in str(error):
             raise Refused(
-                f"{path} extends a class that is compiled in this meshlock ({error}): extend Node, "
+                f"{path} extends a class that is compiled in this meshlock ({error}): extend Actor, "
                 f"Message or TokenMessage, or install it uncompiled."
             ) from error
         raise Refused(f"{path} does not run: {said(error, path)}.") from error

@@ -373,12 +373,12 @@ class PoolMember:
         if epoch > self.promised:
             self.promised = epoch
             self.last_report = None
-            self.keep()
+            self.save_promise()
             if self.proposal is not None and self.proposal.epoch < epoch:
                 self.give_up(self.proposal)
             self.suggested_until = NEVER
 
-    def keep(self) -> None:
+    def save_promise(self) -> None:
         """Who the members are is kept by those who know (rule 16)."""
         config = self.config
         if self.forgot:
@@ -432,7 +432,7 @@ class PoolMember:
         if first.epoch > self.promised:
             self.rise(first.epoch)
         else:
-            self.keep()
+            self.save_promise()
         if late is not None:
             self.send(Promise(first.epoch.proposer, first.epoch, late))
         self.adopted = self.promised if first.epoch == self.promised else first.epoch
