@@ -195,7 +195,7 @@ class End(asyncio.Transport):
 
 class Wire:
     """What leads to one port: all connections over it are cut and healed together. The same
-    words as those of :class:`~meshlock.live.links.relay.Relay`."""
+    words as those of :class:`~meshlock.live.chaos.relay.Relay`."""
 
     def __init__(self, network: Network, port: int) -> None:
         self.network = network

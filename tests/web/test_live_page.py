@@ -9,10 +9,10 @@ from browser import holds, shows, until
 from pictures import picture, wanted
 
 import meshlock
+from meshlock.live.chaos.relay import Relay
 from meshlock.live.interfaces.http import Interface
 from meshlock.live.interfaces.serving import serving_port
 from meshlock.live.links.dialler import split
-from meshlock.live.links.relay import Relay
 from meshlock.web.live import LivePage, view
 from meshlock.web.page_requests import PageRequests
 from ports import free_port

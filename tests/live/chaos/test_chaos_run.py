@@ -18,8 +18,8 @@ pytest.importorskip("cryptography")
 from meshlock.live.chaos import plan as plans
 from meshlock.live.chaos.judge import judge
 from meshlock.live.chaos.record import Changed, SettledLine, read
+from meshlock.live.chaos.relay import Relay
 from meshlock.live.links.dialler import split
-from meshlock.live.links.relay import Relay
 
 PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()", "chaos"]
 LEASE = 2.0

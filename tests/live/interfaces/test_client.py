@@ -46,8 +46,8 @@ class Agent:
         self.settings.write_text(
             f'name = "ann"\nsocket = "{self.socket}"\nstate = "{folder}"\n'
             'pools.docks = {permits = 3, founder = true, recovery = "none"}\n'
-            'pools.bays = {permits = 2, lease = 2.0}\n'
-            'pools.gates = {permits = 4, lease = 2.0}\n'
+            "pools.bays = {permits = 2, lease = 2.0}\n"
+            "pools.gates = {permits = 4, lease = 2.0}\n"
         )
         self.start()
 

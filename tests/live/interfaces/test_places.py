@@ -103,7 +103,7 @@ class Agent:
         settings.write_text(
             f'name = "ann"\nsocket = "{self.socket}"\nstate = "{folder / "state"}"\n'
             'pools.docks = {permits = 3, founder = true, recovery = "none"}\n'
-            'pools.bays = {permits = 2, lease = 5.0}\n'
+            "pools.bays = {permits = 2, lease = 5.0}\n"
         )
         self.command = [*PROGRAM, "agent", str(settings)]
         self.start()

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from meshlock.live.chaos.relay import Relay
 from meshlock.live.interfaces.node import Node
 from meshlock.live.links.dialler import split
-from meshlock.live.links.relay import Relay
 from meshlock.live.pools.grants import Pool
 from meshlock.trace.audit import Audit
 from meshlock.trace.merge import merge

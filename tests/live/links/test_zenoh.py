@@ -12,8 +12,8 @@ from waiting import LIMIT, a_while, run
 pytest.importorskip("zenoh")
 
 from meshlock import Node, Pool
+from meshlock.live.chaos.relay import Relay
 from meshlock.live.links.dialler import split
-from meshlock.live.links.relay import Relay
 
 
 async def work(pool: Pool, times: int) -> None:

@@ -1,6 +1,6 @@
 """The agents, the wires between them and the clients, and what can be done to them.
 
-Every link runs over a :class:`~meshlock.live.links.relay.Relay` in this process, so that it can be
+Every link runs over a :class:`~meshlock.live.chaos.relay.Relay` in this process, so that it can be
 cut without the agents' knowing. Everything that is done is written to the record.
 """
 
@@ -20,10 +20,10 @@ from meshlock.live.chaos.majority import able
 from meshlock.live.chaos.plan import Plan
 from meshlock.live.chaos.processes import POOL, Agent, ClientSlot, Seat
 from meshlock.live.chaos.record import Follower, RecordLine, SetUpLine, Writer, now
+from meshlock.live.chaos.relay import Relay
 from meshlock.live.chaos.resource import Resource
 from meshlock.live.chaos.stalls import StallState
 from meshlock.live.links.dialler import split
-from meshlock.live.links.relay import Relay
 from meshlock.live.machine.loop import within
 
 Link = tuple[str, str]

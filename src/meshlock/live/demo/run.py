@@ -1,6 +1,6 @@
 """The demonstration: real agents, real links with TLS, some of which are cut.
 
-Every link runs over a :class:`~meshlock.live.links.relay.Relay` in this process, so that it can
+Every link runs over a :class:`~meshlock.live.chaos.relay.Relay` in this process, so that it can
 be cut; the agents know nothing of that. Their clients are here. In the end the traces that the
 agents wrote are put together and judged by the same audit as every other trace.
 """
@@ -17,10 +17,10 @@ from typing import Any
 
 from meshlock.errors import Refused
 from meshlock.live.chaos.processes import POOL, Agent
+from meshlock.live.chaos.relay import Relay
 from meshlock.live.interfaces.async_client import Client, aconnect
 from meshlock.live.links.certificates import Authority
 from meshlock.live.links.dialler import split
-from meshlock.live.links.relay import Relay
 from meshlock.live.machine.error_text import error_text
 from meshlock.properties import monitor
 from meshlock.trace.audit import Audit
