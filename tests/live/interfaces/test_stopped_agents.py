@@ -28,6 +28,10 @@ def docks(agent: Agent) -> dict[str, Any]:
     return found
 
 
+def members(agent: Agent) -> list[str]:
+    return sorted(docks(agent).get("members", ()))
+
+
 def links_down(agent: Agent, peer: str) -> int:
     lines = agent.log.read_text().splitlines()
     return len([line for line in lines if '"link down"' in line and f'"{peer}"' in line])
@@ -38,11 +42,13 @@ def test_a_stop_shorter_than_the_lease_costs_no_permits(tmp_path: Path, stopped:
     with ExitStack() as stack:
         agents: dict[str, Agent] = {}
         for name in NAMES:
-            given = ["--members", ",".join(NAMES), "--lease", str(LEASE), "--pool", "docks=3"]
+            given = ["--promote-after", "1", "--lease", str(LEASE), "--pool", "docks=3"]
+            given += ["--most-members", "3"] + ["--create"] * (name == NAMES[0])
             given += [word for one in agents.values() for word in ("--peer", one.address)]
             given += ["--state", "none"]
             agents[name] = agent = Agent(tmp_path, name, *given, protected=False)
             stack.callback(agent.process.kill)
+        sooner_or_later(lambda: all(sorted(NAMES) == members(one) for one in agents.values()))
         clients = [stack.enter_context(meshlock.connect(one.socket)) for one in agents.values()]
         grants = [client.pool("docks").acquire(timeout=LIMIT) for client in clients]
         [holder] = [name for name, one in agents.items() if docks(one)["token_here"]]
