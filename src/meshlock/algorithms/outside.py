@@ -90,8 +90,8 @@ def of_file(path: Path) -> ModuleType:
     except (Exception, SystemExit) as error:
         if "cannot inherit from compiled" in str(error):
             raise Refused(
-                f"{path} extends a class that is compiled in this meshlock ({error}): extend Actor, "
-                f"Message or TokenMessage, or install it uncompiled."
+                f"{path} extends a class that is compiled in this meshlock ({error}): extend "
+                f"Actor, Message or TokenMessage, or install it uncompiled."
             ) from error
         raise Refused(f"{path} does not run: {said(error, path)}.") from error
     return module
