@@ -95,20 +95,7 @@ async def serve(settings: AgentSettings) -> None:
 
             await stack.enter_async_context(Discovery(node))
         for name, pool in settings.pools.items():
-            node.pool(
-                name,
-                pool.permits,
-                founder=pool.founder,
-                algorithm=pool.algorithm,
-                options=pool.options,
-                members=pool.members,
-                links=pool.links,
-                lease=pool.lease,
-                recovery=pool.recovery,
-                most_members=pool.most_members,
-                promote_after=pool.promote_after,
-                replace_after=pool.replace_after,
-            )
+            node.pool(name, **pool.given)
         interface = Interface(node, settings.client_pools)
         places: dict[str, Any] = {"socket": place}
         await stack.enter_async_context(serving_socket(interface, place))

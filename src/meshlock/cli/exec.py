@@ -164,9 +164,7 @@ def run(
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda received, _: child.send_signal(received))
     permits = HeldPermits(grant, child)
-    threading.Thread(target=permits.listen, args=(session,), daemon=True).start()
-    if permits.until is not None:
-        threading.Thread(target=permits.watch_the_clock, daemon=True).start()
+    threading.Thread(target=permits.watch, args=(session,), daemon=True).start()
     code = child.wait()
     return code if code >= 0 else 128 - code
 
@@ -175,34 +173,25 @@ class HeldPermits:
     """What the command runs on, and how it ends when they go."""
 
     def __init__(self, grant: dict[str, Any], child: subprocess.Popen[bytes]) -> None:
-        import threading
-
         self.child = child
         self.until: float | None = grant["until"]  # of CLOCK_BOOTTIME
         self.notice = IN_TIME * (grant["lease"] or 0.0)
-        self.stopping = threading.Lock()
 
-    def listen(self, session: AgentSession) -> None:
-        """The agent sends how long the lease is, or that it is lost; or the connection ended."""
+    def watch(self, session: AgentSession) -> None:
+        """The agent sends how long the lease is, or that it is lost; or the connection ends."""
         from meshlock.live.interfaces.agent_protocol import AgentGone
 
         line: Any = session.line
         try:
-            while True:
-                for news in line.events(None):
+            while (left := self.left()) > self.notice:
+                for news in line.events(min(left - self.notice, 1.0)):
                     if news["event"] == "lost":
                         self.stop("the permits were revoked")
                         return
                     self.until = news["until"]
+            self.stop("the lease was not renewed")
         except AgentGone:
             self.stop("the agent closed the connection")
-
-    def watch_the_clock(self) -> None:
-        from time import sleep
-
-        while self.left() > self.notice:
-            sleep(min(self.left() - self.notice, 1.0))
-        self.stop("the lease was not renewed")
 
     def left(self) -> float:
         from meshlock.live.machine import clock
@@ -213,7 +202,7 @@ class HeldPermits:
         import contextlib
         import subprocess
 
-        if self.child.poll() is not None or not self.stopping.acquire(blocking=False):
+        if self.child.poll() is not None:
             return
         click.echo(f"meshlock: {why}; the command is stopped.", err=True)
         with contextlib.suppress(ProcessLookupError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +11,7 @@ import click
 from meshlock.cli.flags import JSON, SOCKET, Commands
 from meshlock.cli.output import columns, report
 from meshlock.errors import NoSuchPool, Refused
-from meshlock.settings import REQUIRED, argument, option
+from meshlock.settings import REQUIRED, Settings, argument, option
 
 if TYPE_CHECKING:
     from meshlock.live.interfaces.agent_connection import Connection
@@ -31,39 +32,82 @@ pool = Commands(
 )
 
 NAME: str = argument(REQUIRED, "Use this pool.", complete="pools")
+SLOTS: str | None = option(
+    None, "Set the names of the permits, separated by commas.", metavar="NAMES"
+)
 TIMEOUT: float = option(30.0, "Wait this many seconds for a quorum.")
 
 
-def list_(socket: str | None = SOCKET, json: bool = JSON) -> None:
+class AskedAgent(Settings):
+    """Which agent is asked, and how its answer is printed."""
+
+    socket: str | None = SOCKET
+    json: bool = JSON
+
+    @cached_property
+    def connection(self) -> Connection:
+        from meshlock.live.interfaces.agent_connection import Connection
+
+        return Connection(self.socket)
+
+    def known(self) -> dict[str, Any]:
+        """What it says of every pool."""
+        try:
+            pools: dict[str, Any] = self.connection.ask("GET", "/v1/status", timeout=0.0)["pools"]
+        except TimeoutError as error:  # it is stopped, or hangs
+            raise Refused(str(error)) from None
+        return {name: pools[name] for name in sorted(pools) if pools[name]["known"]}
+
+    def status_of(self, name: str) -> dict[str, Any]:
+        known = self.known()
+        if name not in known:
+            raise NoSuchPool.among(name, list(known))
+        said: dict[str, Any] = known[name]
+        return said
+
+    def ask(self, name: str, what: str, **body: Any) -> dict[str, Any]:
+        """The answer; or exit 1, if there was none in time."""
+        from meshlock.live.interfaces.agent_protocol import json_body, pool_name
+
+        path = f"/v1/pools/{pool_name(name)}/{what}"
+        try:
+            return self.connection.ask("POST", path, json_body(**body), body.get("timeout"))
+        except TimeoutError as error:
+            click.echo(f"meshlock: {error}", err=True)
+            sys.exit(1)
+
+    def change(self, name: str, what: str, done: str = "", **body: Any) -> None:
+        """Have this done, and print how many permits there are then."""
+        there = self.ask(name, what, **body)["permits"]
+        record = {"pool": name, "permits": there}
+        report(self.json, record, lambda: f"{name}: {done}{there} permits")
+
+
+def list_(agent: AskedAgent) -> None:
     """List the pools of the mesh.
 
     Example: meshlock pool list
     """
-
-    pools = {name: said for name, said in known(connected(socket)).items() if said["known"]}
-    record = {"pools": [{"pool": name, **pools[name]} for name in sorted(pools)]}
-    rows = [row(name, pools[name]) for name in sorted(pools)]
-    heading = ("pool", "permits", "algorithm", "lease", "members")
+    pools = agent.known()
+    record = {"pools": [{"pool": name, **said} for name, said in pools.items()]}
+    rows = [("pool", "permits", "algorithm", "lease", "members")]
+    for name, said in pools.items():
+        lease = f"{said['lease']:g} s" if said.get("lease") else "none"
+        members = ", ".join(said.get("members", ())) or "none"
+        rows.append((name, str(said["permits"]), said["algorithm"], lease, members))
     none = "no pools: make one with 'meshlock agent --pool NAME=PERMITS'"
-    report(json, record, lambda: columns([heading, *rows]) if rows else none)
+    report(agent.json, record, lambda: columns(rows) if pools else none)
 
 
-def row(name: str, said: dict[str, Any]) -> tuple[str, ...]:
-    lease = f"{said['lease']:g} s" if said.get("lease") else "none"
-    members = ", ".join(said.get("members", ())) or "none"
-    return (name, str(said["permits"]), said["algorithm"], lease, members)
-
-
-def show(name: str = NAME, socket: str | None = SOCKET, json: bool = JSON) -> None:
+def show(*, name: str = NAME, agent: AskedAgent) -> None:
     """Show everything that the agent knows about a pool.
 
     Example: meshlock pool show docks
     """
-
-    said = status_of(connected(socket), name)
+    said = agent.status_of(name)
     rows = [(WORDS.get(key, key.replace("_", " ")), text(said[key])) for key in said]
     shown = [("pool", name), *[row for row in rows if row[0]]]
-    report(json, {"pool": name, **said}, lambda: columns(shown))
+    report(agent.json, {"pool": name, **said}, lambda: columns(shown))
 
 
 WORDS = {
@@ -106,15 +150,13 @@ def text(value: Any) -> str:
 
 
 def create(
+    *,
     name: str = argument(REQUIRED, "Make this pool."),
     permits: int | None = option(
         None, "Set the number of permits. Default: as the agent was started."
     ),
-    slots: str | None = option(
-        None, "Set the names of the permits, separated by commas.", metavar="NAMES"
-    ),
-    socket: str | None = SOCKET,
-    json: bool = JSON,
+    slots: str | None = SLOTS,
+    agent: AskedAgent,
 ) -> None:
     """Make a pool at the agent of this machine, for which it waits for other nodes.
 
@@ -125,20 +167,32 @@ def create(
     from meshlock.live.machine import limits
 
     limits.name(name)
-    if permits is not None and slots is not None:
-        raise Refused("Give --permits NUMBER or --slots NAMES, not both.")
-    wanted = permits if slots is None else slots.split(",")
-    if wanted is not None:
-        limits.named_permits(wanted, "--permits" if slots is None else "--slots")
-    there = ask(connected(socket), name, "create", {"permits": wanted})["permits"]
-    report(json, {"pool": name, "permits": there}, lambda: f"{name}: {there} permits")
+    agent.change(name, "create", permits=chosen(permits, slots))
+
+
+def chosen(permits: int | str | None, slots: str | None) -> int | list[str] | None:
+    """The permits that one of these flags says."""
+    from meshlock.live.machine import limits
+
+    if slots is not None:
+        if permits is not None:
+            raise Refused("Leave out --permits: the names of --slots say how many there are.")
+        limits.named_permits(slots.split(","), "--slots")
+        return slots.split(",")
+    if isinstance(permits, str):
+        if not permits.isdecimal():
+            raise Refused(
+                f"--permits takes a number, not {limits.shown(permits)}: use --slots for names."
+            )
+        permits = int(permits[: limits.SHOWN])
+    return None if permits is None else limits.PERMITS.whole(permits, "--permits")
 
 
 def join(
+    *,
     name: str = NAME,
     from_: str = option(REQUIRED, "Join the pool in which this node is.", "--from", metavar="NODE"),
-    socket: str | None = SOCKET,
-    json: bool = JSON,
+    agent: AskedAgent,
 ) -> None:
     """Give up a pool for another of the same name, in which a neighbour is.
 
@@ -149,19 +203,16 @@ def join(
     from meshlock.live.machine import limits
 
     limits.name(from_, "node")
-    there = ask(connected(socket), name, "join-from", {"node": from_})["permits"]
-    report(json, {"pool": name, "permits": there}, lambda: f"{name}: joined, {there} permits")
+    agent.change(name, "join-from", "joined, ", node=from_)
 
 
 def set_(
+    *,
     name: str = NAME,
     permits: str | None = option(None, "Set the number of permits.", metavar="NUMBER"),
-    slots: str | None = option(
-        None, "Set the names of the permits, separated by commas.", metavar="NAMES"
-    ),
+    slots: str | None = SLOTS,
     timeout: float = TIMEOUT,
-    socket: str | None = SOCKET,
-    json: bool = JSON,
+    agent: AskedAgent,
 ) -> None:
     """Change the number or the names of the permits of a pool with leases.
 
@@ -173,32 +224,18 @@ def set_(
     from meshlock.live.machine import limits
 
     limits.timeout(timeout, "--timeout")
-    if permits is not None and slots is not None:
-        raise Refused("Leave out --permits: the names of --slots say how many there are.")
     if permits is None and slots is None:
         raise Refused("Nothing to set: give --permits NUMBER or --slots NAMES.")
-    wanted: int | list[str]
-    if slots is not None:
-        wanted = slots.split(",")
-        limits.named_permits(wanted, "--slots")
-    elif permits is None or not permits.isdecimal():
-        raise Refused(
-            f"--permits takes a number, not {limits.shown(permits)}: use --slots for names."
-        )
-    else:
-        wanted = limits.PERMITS.whole(int(permits[: limits.SHOWN]), "--permits")
-    body = {"permits": wanted, "timeout": timeout}
-    there = ask(connected(socket), name, "permits", body)["permits"]
-    report(json, {"pool": name, "permits": there}, lambda: f"{name}: {there} permits")
+    agent.change(name, "permits", permits=chosen(permits, slots), timeout=timeout)
 
 
 def members(
+    *,
     name: str = NAME,
     add: str | None = option(None, "Add a node as a member.", complete="nodes"),
     remove: str | None = option(None, "Remove a member.", complete="nodes"),
     timeout: float = TIMEOUT,
-    socket: str | None = SOCKET,
-    json: bool = JSON,
+    agent: AskedAgent,
 ) -> None:
     """Show the members of a pool with leases, or add or remove one.
 
@@ -210,16 +247,14 @@ def members(
     for node in (add, remove):
         if node is not None:
             limits.name(node, "node")
-    agent = connected(socket)
     if add is None and remove is None:
-        said = status_of(agent, name)
+        said = agent.status_of(name)
         if "members" not in said:
             raise Refused(f"The pool {name} has no members: it was made without leases.")
-        names = said["members"]
     else:
-        body = {"add": add, "remove": remove, "timeout": timeout}
-        names = ask(agent, name, "members", body)["members"]
-    report(json, {"pool": name, "members": names}, lambda: "\n".join(names))
+        said = agent.ask(name, "members", add=add, remove=remove, timeout=timeout)
+    record = {"pool": name, "members": said["members"]}
+    report(agent.json, record, lambda: "\n".join(said["members"]))
 
 
 RISK = """\
@@ -230,17 +265,16 @@ to {twice} instead of {permits}. {then}
 
 
 def reset(
+    *,
     name: str = NAME,
     yes: bool = option(False, "Reset without asking."),
-    socket: str | None = SOCKET,
-    json: bool = JSON,
+    agent: AskedAgent,
 ) -> None:
     """Make a pool again that has lost its quorum, or without leases its token, for good.
 
     Example: meshlock pool reset docks
     """
-    agent = connected(socket)
-    said = status_of(agent, name)
+    said = agent.status_of(name)
     if not yes:
         permits = said["permits"]
         leased = "members" in said
@@ -257,8 +291,7 @@ def reset(
         if not confirmed(f"Reset {name}?"):
             click.echo(f"{name} was not reset. Nothing has changed.", err=True)
             sys.exit(1)
-    there = ask(agent, name, "reset", {})["permits"]
-    report(json, {"pool": name, "permits": there}, lambda: f"{name}: reset, {there} permits")
+    agent.change(name, "reset", "reset, ")
 
 
 def confirmed(question: str) -> bool:
@@ -270,53 +303,11 @@ def confirmed(question: str) -> bool:
         return False
 
 
-def remove(
-    name: str = NAME,
-    socket: str | None = SOCKET,
-    json: bool = JSON,
-) -> None:
+def remove(*, name: str = NAME, agent: AskedAgent) -> None:
     """Remove a pool that no other node has and no program uses.
 
     Example: meshlock pool remove docks
     """
-    agent = connected(socket)
-    status_of(agent, name)
-    ask(agent, name, "remove", {})
-    report(json, {"pool": name, "removed": True}, lambda: f"{name}: removed")
-
-
-# -- what they share -------------------------------------------------------------------
-
-
-def connected(socket: str | None) -> Connection:
-    from meshlock.live.interfaces.agent_connection import Connection
-
-    return Connection(socket)
-
-
-def known(agent: Connection) -> dict[str, Any]:
-    try:
-        pools: dict[str, Any] = agent.ask("GET", "/v1/status", timeout=0.0)["pools"]
-    except TimeoutError as error:  # it is stopped, or hangs
-        raise Refused(str(error)) from None
-    return pools
-
-
-def status_of(agent: Connection, name: str) -> dict[str, Any]:
-    pools = known(agent)
-    if name not in pools or not pools[name]["known"]:
-        raise NoSuchPool.among(name, [other for other, said in pools.items() if said["known"]])
-    said: dict[str, Any] = pools[name]
-    return said
-
-
-def ask(agent: Connection, name: str, what: str, body: dict[str, Any]) -> dict[str, Any]:
-    """The answer; or exit 1, if there was none in time."""
-    from meshlock.live.interfaces.agent_protocol import json_body, pool_name
-
-    path = f"/v1/pools/{pool_name(name)}/{what}"
-    try:
-        return agent.ask("POST", path, json_body(**body), body.get("timeout"))
-    except TimeoutError as error:
-        click.echo(f"meshlock: {error}", err=True)
-        sys.exit(1)
+    agent.status_of(name)
+    agent.ask(name, "remove")
+    report(agent.json, {"pool": name, "removed": True}, lambda: f"{name}: removed")

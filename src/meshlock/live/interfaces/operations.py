@@ -72,15 +72,15 @@ class Operation(msgspec.Struct, frozen=True):
             found = self.handler(interface, request, *asked)
         except Refused as error:
             raise impossible(error) from None
-        if type(found) is CoroutineType:
-            return self.finished(found)
-        return found if isinstance(found, Response) else answer(found, self.status)
+        return self.finished(found) if type(found) is CoroutineType else self.answered(found)
 
     async def finished(self, work: Awaitable[Any]) -> Response:
         try:
-            found = await work
+            return self.answered(await work)
         except Refused as error:
             raise impossible(error) from None
+
+    def answered(self, found: Any) -> Response:
         return found if isinstance(found, Response) else answer(found, self.status)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Mapping, Sequence
 
 import msgspec
 
@@ -15,29 +15,17 @@ ENCODE = msgspec.json.Encoder().encode
 EVENTS = "text/event-stream"
 
 
-NO_HEADERS: Mapping[str, str] = {}
-
-
-class Response:
-    __slots__ = ("body", "headers", "kind", "status", "stream")
-
-    def __init__(
-        self,
-        body: bytes = b"",
-        kind: str = JSON,
-        status: int = 200,
-        headers: Mapping[str, str] | None = None,
-        stream: AsyncGenerator[bytes, None] | None = None,
-    ) -> None:
-        self.body = body
-        self.kind = kind
-        self.status = status
-        self.headers = headers or NO_HEADERS
-        self.stream = stream  # instead of a body: part by part
+class Response(msgspec.Struct):
+    body: bytes = b""
+    kind: str = JSON
+    status: int = 200
+    headers: Mapping[str, str] = {}
+    stream: AsyncGenerator[bytes, None] | None = None
+    """Instead of a body: part by part."""
 
 
 def answer(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(ENCODE(value), JSON, status, headers)
+    return Response(ENCODE(value), JSON, status, headers or {})
 
 
 Handler = Callable[[HTTPRequest], Response | Awaitable[Response]]
@@ -53,15 +41,12 @@ class Route(msgspec.Struct, frozen=True):
     """Also to those who have no place among the connections."""
 
 
-class Branch:
-    """Where the first parts of a path lead."""
+Shape = tuple[str | None, ...]
+"""The parts of a path; None stands for any."""
 
-    __slots__ = ("any", "below", "methods")
 
-    def __init__(self) -> None:
-        self.below: dict[str, Branch] = {}
-        self.any: Branch | None = None  # whatever the next part is
-        self.methods: dict[str, tuple[Route, list[str]]] = {}
+def shape_of(path: Sequence[str], named: Container[int]) -> Shape:
+    return tuple([None if at in named else part for at, part in enumerate(path)])
 
 
 class Site:
@@ -77,40 +62,32 @@ class Site:
         self.admit = admit
         self.refused = refused  # called with who was, and why
         self.failed = failed  # called while an exception is handled that nobody expected
-        self.root = Branch()
+        self.known: dict[Shape, dict[str, tuple[Route, dict[int, str]]]] = {}  # by method
+        self.named: dict[int, list[tuple[int, ...]]] = {}  # of paths of a length: places of names
         for route in routes:
-            branch = self.root
-            names = []
-            for part in route.path.split("/")[1:]:
-                if part.startswith("{"):
-                    names.append(part[1:-1])
-                    branch.any = branch.any or Branch()
-                    branch = branch.any
-                else:
-                    branch = branch.below.setdefault(part, Branch())
-            branch.methods[route.method] = (route, names)
+            parts = route.path.split("/")[1:]
+            names = {at: part[1:-1] for at, part in enumerate(parts) if part.startswith("{")}
+            places = self.named.setdefault(len(parts), [])
+            places[:] = sorted({*places, tuple(names)})
+            known = self.known.setdefault(shape_of(parts, names), {})
+            known[route.method] = (route, names)
 
     def find(self, request: HTTPRequest) -> Route:
         """The request learns what its path says."""
-        branch, given = self.root, []
-        for part in request.path:
-            below = branch.below.get(part)
-            if below is None:
-                if branch.any is None:
-                    raise nothing_here()
-                below = branch.any
-                given.append(part)
-            branch = below
-        methods = branch.methods
-        if not methods:
-            raise nothing_here()
+        for places in self.named.get(len(request.path), ()):
+            methods = self.known.get(shape_of(request.path, places))
+            if methods is not None:
+                break
+        else:
+            why = "There is nothing at this path: see /openapi.json for all paths."
+            raise HTTPError(404, why)
         found = methods.get("GET" if request.method == "HEAD" else request.method)
         if found is None:
             allowed = sorted({*methods, *(["HEAD"] if "GET" in methods else [])})
             why = f"{limits.shown(request.method)} is not allowed at this path: use {allowed[0]}."
             raise HTTPError(405, why, {"Allow": ", ".join(allowed)})
         route, names = found
-        request.parameters = dict(zip(names, given, strict=True))
+        request.parameters = {name: request.path[at] for at, name in names.items()}
         return route
 
     def refusal(self, error: BaseException) -> Response:
@@ -127,7 +104,3 @@ class Site:
             self.failed()
         why = f"The agent failed on this request ({error!r}): see its log."
         return answer({"why": why}, 500)
-
-
-def nothing_here() -> HTTPError:
-    return HTTPError(404, "There is nothing at this path: see /openapi.json for all paths.")
