@@ -313,7 +313,7 @@ def test_a_trace_says_what_a_deadline_counts_for(tmp_path: Path) -> None:
         ("--algorithm direct --permits 2 --release-part 1:1", "no request of node 1 is for more"),
         ("--algorithm direct --permits 2 --request 1:2 --release-part 1:0", "a part is 1 or more"),
         ("--algorithm direct --permits 2 --parts", "--parts needs a request for several permits"),
-        ("--algorithm direct --clients 2", "--clients 2: no node makes so many requests."),
+        ("--algorithm direct --clients 2", "--clients 2: no node makes as many requests."),
         ("--algorithm jiang --failures return", "--failures return: no link changes."),
         ("--algorithm jiang --members all --failures return", "--failures return: no link changes"),
         ("--members all --member-change 'remove 1'", "--member-change needs --proposals"),
