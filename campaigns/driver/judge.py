@@ -287,14 +287,19 @@ class Judge:
         """The lowest rank that some node may rightly believe this request to have.
 
         Within one step of ``patience`` a change of rank is not told, so that it may have the age of
-        another of its priority: of those, none is older than all grants.
+        another of its priority: of those, the youngest has seen no grant. If one of a lower
+        priority has waited for so long that it may stand before it, only that step is sure.
         """
         if self.ageing != "stamped":
             return client.low
         rank = client.low * self.weight
         if self.lines > 0 and self.tied and client.sure and client.heard > NEVER:
             return rank - client.heard
-        return rank - self.made
+        rank -= self.made
+        lower = [one for one in self.waiting.values() if one.low < client.low]
+        if self.lines == 0 and any(self.most(one) >= rank for one in lower):
+            return rank // self.patience * self.patience
+        return rank
 
     def most(self, client: Client) -> int:
         """The highest: it may be allowed less than one step for an age that nobody knows."""

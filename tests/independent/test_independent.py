@@ -317,3 +317,28 @@ def test_who_stood_behind_an_older_one_of_its_priority_may_count_as_old(behind: 
     else:
         with pytest.raises(Violation, match="order: client 2 of node 1"):
             judge.enters(2, 1, 2)
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_who_stands_behind_an_older_one_of_lower_priority_is_known_by_its_step(older: bool) -> None:
+    """With a patience of 3, client 2 counts for 6 - 1, and client 3 of the same node for 9 - 4. Of
+    client 2 the holder may have been told 3, the lowest of that step, which is as much as 4."""
+    from driver.judge import Judge, Violation
+
+    judge = Judge(driven("jiang", permits=1, patience="3"))
+    judge.asks(1, 0, 1, 9, 0)
+    judge.enters(1, 0, 1)
+    asked = [(4, 2, 1, 1), (2, 1, 2, 1), (3, 1, 3, 4)]
+    for client, node, priority, made in asked if older else [asked[0], asked[2]]:
+        judge.made = made
+        judge.asks(client, node, 1, priority, 0)
+        judge.moved(True)
+        judge.quiet(0)
+    judge.made = 5
+    judge.quiet(0)
+    judge.leaves(1)
+    if older:
+        judge.enters(4, 2, 6)
+    else:
+        with pytest.raises(Violation, match="order: client 4 of node 2"):
+            judge.enters(4, 2, 6)
