@@ -23,7 +23,6 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from time import process_time
-from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "live"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -37,7 +36,6 @@ from virtual_chaos import chaos
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.settings import run_settings, simulation
-from meshlock.world import lives
 
 ROOT = Path(__file__).parents[1]
 MEMORY = Path("/dev/shm")
@@ -90,24 +88,22 @@ def by_chaos(sabotage: Sabotage, first: int, runs: int, seconds: float) -> str:
 def by_simulation(sabotage: Sabotage, most: float) -> str:
     if sabotage.name not in MUTANTS:
         return ""
-    made = MUTANTS[sabotage.name].layer
     began, number = process_time(), 0
-    with mock.patch.object(lives, "layer", made):
-        while process_time() - began < most:
-            run = simulation(run_settings(setup(number)), None)
-            assert isinstance(run, RecoverySimulation)
-            finding = ""
-            try:
-                run.start()
-                while run.run(2000) and len(run.agenda) < STORM and not run.monitor.violated:
-                    pass
-                finding = next(iter(run.monitor.violated), "")
-            except Exception as error:
-                finding = type(error).__name__
-            if finding:
-                took = f"{process_time() - began:.0f} s of CPU"
-                return f"simulator: *{finding}* | {number + 1} set-ups, {took}"
-            number += 1
+    while process_time() - began < most:
+        run = simulation(run_settings(setup(number)), None)
+        assert isinstance(run, RecoverySimulation)
+        finding = ""
+        try:
+            run.start()
+            while run.run(2000) and len(run.agenda) < STORM and not run.monitor.violated:
+                pass
+            finding = next(iter(run.monitor.violated), "")
+        except Exception as error:
+            finding = type(error).__name__
+        if finding:
+            took = f"{process_time() - began:.0f} s of CPU"
+            return f"simulator: *{finding}* | {number + 1} set-ups, {took}"
+        number += 1
     return ""
 
 

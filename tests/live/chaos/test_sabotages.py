@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sabotages import SABOTAGES
+from sabotages import SABOTAGES, sabotaged
 
 ROOT = Path(__file__).parents[3]
 TABLE = ROOT / "docs" / "appendices" / "sabotages.md"
@@ -36,11 +36,17 @@ def test_sabotages_are_noticed() -> None:
     assert done.stdout.count("chaos: ") == len(words), done.stdout
 
 
-def test_what_is_undone_is_there() -> None:
-    """A rule that has moved would leave a sabotage that undoes nothing, or cannot be tried."""
+def test_what_is_undone_is_there_and_is_put_back() -> None:
+    """A rule that has moved would leave a sabotage that undoes nothing, or cannot be tried. Each
+    patch fits the source once, and changes functions of this process."""
     for sabotage in SABOTAGES.values():
-        for place, name, _ in sabotage.patches:
-            assert hasattr(place, name), f"{sabotage.name}: {place} has no {name}"
+        if sabotage.possible():
+            functions = sabotage.functions()
+            before = [function.__code__ for function, _ in functions]
+            with sabotaged(sabotage):
+                now = [function.__code__ for function, _ in functions]
+                assert now == [code for _, code in functions] != before, sabotage.name
+            assert [function.__code__ for function, _ in functions] == before, sabotage.name
         if sabotage.test:
             file, _, test = sabotage.test.partition("::")
             assert f"def {test}" in (ROOT / "tests" / file).read_text(), sabotage.name

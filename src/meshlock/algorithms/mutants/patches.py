@@ -26,11 +26,11 @@ from types import ModuleType
 from typing import NamedTuple
 
 PACKAGE = "meshlock.algorithms"
-FOLDER = Path(__file__).parents[1]
+FOLDER = Path(__file__).parents[3]
 
 
 class Hunk(NamedTuple):
-    file: str  # below meshlock/algorithms
+    file: str  # below the package
     old: str
     new: str
 
@@ -47,15 +47,14 @@ def hunks(patch: str) -> list[Hunk]:
     return found
 
 
-def module_of(file: str) -> str:
-    return f"{PACKAGE}.{file.removesuffix('.py').replace('/', '.')}"
+def path_of(module: str) -> Path:
+    return FOLDER / f"{module.replace('.', '/')}.py"
 
 
 @cache
 def text_of(module: str) -> str:
     """The source of a module; a compiled one has it beside itself."""
-    path = FOLDER / f"{module.removeprefix(PACKAGE + '.').replace('.', '/')}.py"
-    return path.read_text(encoding="utf-8")
+    return path_of(module).read_text(encoding="utf-8")
 
 
 class Statement(NamedTuple):
@@ -92,11 +91,11 @@ def real_body(module: str, name: str) -> list[Statement]:
     return statements(found.body, text_of(module))
 
 
-def applied(name: str, patch: str) -> dict[str, str]:
-    """The text of every module that the patch changes."""
+def applied(name: str, patch: str, package: str = PACKAGE) -> dict[str, str]:
+    """The text of every module that the patch changes. Its files are named below ``package``."""
     texts: dict[str, str] = {}
     for hunk in hunks(patch):
-        module = module_of(hunk.file)
+        module = f"{package}.{hunk.file.removesuffix('.py').replace('/', '.')}"
         text = "\n" + texts.get(module, text_of(module))
         count = text.count("\n" + hunk.old) if hunk.old else 0
         if count != 1:
@@ -169,7 +168,7 @@ class Remade:
         real = self.module
         title = mutant.replace("/", ":")
         text = self.text or text_of(real.__name__)
-        file = f"{FOLDER / real.__name__.removeprefix(PACKAGE + '.').replace('.', '/')}.py {title}"
+        file = f"{path_of(real.__name__)} {title}"
         self.module = ModuleType(f"{real.__name__} {title}")
         self.module.__dict__.update({**vars(real), **imported})
         self.module.__name__ = f"{real.__name__} {title}"
