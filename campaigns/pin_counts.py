@@ -344,8 +344,13 @@ def crashing() -> list[Row]:
         add(algorithm, "line", 3, ["2"], proposals=1, proposers=[1])
         if algorithm not in ("jiang", "reverse-link"):  # see campaigns/recovery_check.py
             add(algorithm, "line", 3, line, crashes=1)
-    for algorithm in ("naimi-trehel-original", "goscinski", "mueller", "open-cube"):
+    for algorithm in ("naimi-trehel-original", "goscinski", "mueller", "open-cube", "shortcut"):
         add(algorithm, "line", 3, line, crashes=1)
+    add("shortcut", "complete", 3, line, crashes=1)  # as naimi-trehel
+    for behaviour in ("transit", "shortcut"):
+        add("general-scheme", "line", 3, line, crashes=1, options={"behaviour": behaviour})
+    add("singhal", "complete", 3, line)
+    add("singhal", "complete", 3, line, crashes=1)
     add("jiang", "line", 3, ["2"], crashes=1)
     add("jiang", "line", 2, ["1"], cuts=1, resends=1)
     add("jiang", "line", 2, ["1"], cuts=1, proposals=1, proposers=[0])

@@ -15,11 +15,12 @@ from layer_world import FAST, SLOW, Clock, World, Wrong
 from undone import mutant, patched
 
 from meshlock.algorithms import direct
-from meshlock.algorithms.recovery.inside import refuse_without_token
+from meshlock.algorithms.actor import NIL
+from meshlock.algorithms.recovery.inside import Participants, refuse_unrecoverable
 from meshlock.algorithms.recovery.keeper import MOST_TAKEN
 from meshlock.algorithms.recovery.messages import Inner
-from meshlock.algorithms.recovery.records import Entry, Fence
-from meshlock.algorithms.registry import find
+from meshlock.algorithms.recovery.records import Entry, Fence, Participant
+from meshlock.algorithms.registry import find, with_defaults
 from meshlock.errors import Refused
 from whole import WHOLE
 
@@ -223,12 +224,31 @@ def test_an_algorithm_that_lies_breaks_nothing(many_clients: bool, network: str)
 @pytest.mark.parametrize("name", ("lamport", "maekawa", "ricart-agrawala", "lelann"))
 def test_an_algorithm_without_a_token_or_rest_is_refused(name: str) -> None:
     with pytest.raises(Refused, match=f"{name} .*: run it without recovery, or use"):
-        refuse_without_token(find(name))
+        refuse_unrecoverable(find(name), with_defaults(find(name), {}))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("gateway", {}), ("general-scheme", {"behaviour": "gateway"})]
+)
+def test_what_goes_by_neighbouring_numbers_is_refused(name: str, options: dict[str, str]) -> None:
+    entry = find(name)
+    with pytest.raises(Refused, match=r"gateway .*: run it without recovery, or use"):
+        refuse_unrecoverable(entry, with_defaults(entry, options))
+
+
+def test_nodes_inside_know_who_is_linked_to_whom() -> None:
+    """By their places; the pinned set-ups of shortcut show what comes of it."""
+    line = {5: [7], 7: [5, 9], 9: [7]}
+    network = Participants(
+        tuple([Participant(node, 1, NIL) for node in (7, 5, 9)]), line.__getitem__
+    )
+    assert network.linked(0, 1) and network.linked(2, 0)
+    assert not network.linked(1, 2)
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_the_others_are_not(name: str) -> None:
-    refuse_without_token(find(name))
+    refuse_unrecoverable(find(name), with_defaults(find(name), {}))
 
 
 def test_each_grant_that_is_lent_is_accepted_once_in_whichever_order() -> None:

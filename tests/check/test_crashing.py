@@ -79,6 +79,12 @@ def test_algorithms_without_a_token_do_not_recover() -> None:
         ask("lamport", "complete", 3, members="all")
 
 
+def test_choices_that_are_not_explored_where_nodes_recover_are_refused() -> None:
+    with pytest.raises(Refused, match=r"does not try every way: name one, as .* behaviour=transit"):
+        ask("general-scheme", "line", 3, members="all")
+    ask("general-scheme", "line", 3, members="all", options={"behaviour": "transit"})
+
+
 def test_a_step_that_cannot_happen_is_refused_with_what_can() -> None:
     what = ask("raymond", "line", 3, requests=["0"], members="all", lead=["crash 0"])
     with pytest.raises(Refused, match="--lead 'crash 0' is not possible here: use one of request"):

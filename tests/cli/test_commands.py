@@ -223,6 +223,7 @@ WRONG = {
     "--algorithm general-scheme --behaviour rude": "is one of",
     "--algorithm gateway --option networks=none": "whole number",
     "--option colour=blue": "There is no setting 'colour'",
+    "--algorithm gateway --members all": "run it without recovery",
     "--algorithm raymond --mobility flips:1": "do not change",
     "--mobility flop:1": "flips",
     "--mobility flips:1 --failures lose": "drain, return or custody",

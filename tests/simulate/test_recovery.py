@@ -51,6 +51,15 @@ def test_k_changes_while_nodes_crash(algorithm: str, tmp_path: Path) -> None:
     assert verdict.monitor.violated == {} and verdict.monitor.permits == 3
 
 
+def test_what_nodes_choose_is_drawn_under_leases_too() -> None:
+    """All proxy is the central lock, in which the token always comes back to one node."""
+    given = {"permits": 1, "want": "1", "workload": "saturated", "until": "20"}
+    central = finished(prepared(algorithm="centralized", **given))
+    drawn = finished(prepared(algorithm="general-scheme", **given))
+    assert central.measures.messages["TOKEN"] > 1.4 * central.measures.entries
+    assert drawn.measures.messages["TOKEN"] != central.measures.messages["TOKEN"]
+
+
 def test_two_changes_of_members_at_once_are_made_by_two_members(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     with path.open("wb") as file:

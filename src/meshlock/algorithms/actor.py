@@ -339,8 +339,11 @@ class Network:
     """What an algorithm may know of the network when its nodes are made.
 
     Nodes are numbered 0 to ``size`` - 1. Node 0 is the root: it holds the first token,
-    unless the tree of fathers is given and has another root.
+    unless the tree of fathers is given and has another root. ``ordered``: who has neighbouring
+    numbers stands together. Recovery numbers the nodes of each epoch anew, so there they do not.
     """
+
+    ordered: ClassVar[bool] = True
 
     def __init__(self, size: int) -> None:
         self.size = size

@@ -27,6 +27,7 @@ from meshlock.algorithms.general_scheme import (
     TransitWhileHolding,
 )
 from meshlock.algorithms.queues import Fifo, Lift
+from meshlock.errors import Refused
 
 BEHAVIOURS: dict[str, Callable[[Network], Behaviour]] = {
     "random": lambda network: Chosen(),
@@ -66,6 +67,11 @@ def joined(network: Network, options: Options, out: list[Effect]) -> list[Actor]
     father is their own gateway. So nobody ever needs the name of an ordinary node of
     another network: all that crosses the border is asked by, or returned to, a gateway.
     """
+    if not network.ordered:
+        raise Refused(
+            "gateway joins networks of neighbouring numbers, which nodes do not keep in recovery: "
+            "run it without recovery, or use another instance of the scheme such as shortcut."
+        )
     per = -(-network.size // int(options["networks"]))
     nodes: list[Actor] = []
     proxy, transit = AlwaysProxy(), AlwaysTransit()

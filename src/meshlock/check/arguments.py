@@ -6,8 +6,8 @@ import re
 from fractions import Fraction
 from typing import Any
 
-from meshlock.algorithms.actor import Algorithm
-from meshlock.algorithms.recovery.inside import refuse_without_token
+from meshlock.algorithms.actor import Algorithm, Network, Options, choices_of
+from meshlock.algorithms.recovery.inside import refuse_unrecoverable
 from meshlock.algorithms.recovery.records import Change as PoolChange
 from meshlock.algorithms.registry import find, refuse_impossible, with_defaults
 from meshlock.algorithms.steps import in_grants, units
@@ -140,7 +140,8 @@ def setup(*, algorithm: str, graph: Topology | None = None, **words: Any) -> Set
         changing=bool(ordered) or given.flips > 0,
     )
     if given.members:
-        refuse_without_token(entry)
+        refuse_unrecoverable(entry, settled)
+        refuse_choices(entry, settled, graph)
         renames = [len(text.split(",")) for text in faults.renames]
         refuse_impossible_sizes(entry, [*faults.resizes, *renames], asked)
         refuse_plain_only(given)
@@ -193,6 +194,16 @@ def refuse_senseless(algorithm: Algorithm, given: CheckSettings) -> None:
     if given.withdrawals and not algorithm.serves.many_clients and not given.members:
         raise Refused(
             f"{algorithm.name} cannot withdraw a request: leave out {setting('withdrawals')}."
+        )
+
+
+def refuse_choices(algorithm: Algorithm, options: Options, network: Network) -> None:
+    """Where nodes recover, a step is not taken once for every choice."""
+    if choices_of(algorithm.make(network, 1, options, [])[0]) > 1:
+        raise Refused(
+            f"{algorithm.name} leaves open how its nodes behave, and a check with "
+            f"{setting('members')} does not try every way: name one, as "
+            f"{setting('option')} behaviour=transit, or leave out {setting('members')}."
         )
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from meshlock.algorithms.recovery.inside import refuse_without_token
-from meshlock.algorithms.registry import ALGORITHMS, find
+from meshlock.algorithms.recovery.inside import refuse_unrecoverable
+from meshlock.algorithms.registry import ALGORITHMS, find, with_defaults
 from meshlock.errors import Refused
 from meshlock.properties import sentences
 from meshlock.simulate.player import Player
@@ -72,7 +72,7 @@ class DrivenSetUp:
         self.seed = whole(asked, "seed", 1, 0, 1_000_000)
         self.members = whole(asked, "members", 0, 0, self.nodes)
         if self.members:
-            refuse_without_token(self.algorithm)
+            refuse_unrecoverable(self.algorithm, with_defaults(self.algorithm, {}))
         self.changing = self.algorithm.assumes.changing_links or self.members > 0
 
     def places(self) -> list[tuple[float, float]]:

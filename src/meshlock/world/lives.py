@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from meshlock.algorithms.actor import Actor, Algorithm, Effect, Enter, Message
-from meshlock.algorithms.recovery.inside import refuse_without_token
+from meshlock.algorithms.recovery.inside import refuse_unrecoverable
 from meshlock.algorithms.recovery.layer import layer
 from meshlock.algorithms.recovery.messages import Inner, carrier
 from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch, Life, fence_number
@@ -69,7 +69,7 @@ class LayeredNodes:
         permits: int,
         near: Near,
     ) -> None:
-        refuse_without_token(algorithm)
+        refuse_unrecoverable(algorithm, options)
         clocks = self.clocks = setup.clocks
         size = len(clocks.rates)
         self.terms = Terms(

@@ -87,7 +87,8 @@ class Steps(Effects):
         self.many_clients = algorithm.serves.many_clients or layered is not None
         self.present: dict[int, SimulatedClient] = {}  # by number, while they wait or hold
         self.turns: dict[int, OneAtATime] = {}  # node: its clients, if it serves one at a time
-        self.choosing = choices_of(self.nodes[0]) > 1
+        # with leases the nodes inside come later
+        self.choosing = layered is not None or choices_of(self.nodes[0]) > 1
         self.plain = not self.choosing and layered is None
         self.draw = Random(f"{seed}:choice").random
         self.choice = -1  # of the node whose turn it is, where there is a choice

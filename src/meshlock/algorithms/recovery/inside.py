@@ -9,7 +9,7 @@ among the participants of the epoch: the founder is place 0 and the root of the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import cast
+from typing import ClassVar, cast
 
 from meshlock.algorithms.actor import (
     NIL,
@@ -19,6 +19,7 @@ from meshlock.algorithms.actor import (
     Frozen,
     Message,
     Network,
+    Options,
 )
 from meshlock.algorithms.recovery.messages import Inner
 from meshlock.algorithms.recovery.records import FirstLedger, Participant
@@ -26,7 +27,7 @@ from meshlock.algorithms.recovery.terms import Terms
 from meshlock.errors import Refused
 
 
-def refuse_without_token(algorithm: Algorithm) -> None:
+def refuse_unrecoverable(algorithm: Algorithm, options: Options) -> None:
     """Raise ``Refused`` unless a new epoch can begin with new nodes of this algorithm."""
     if not algorithm.serves.token:
         raise Refused(
@@ -44,6 +45,13 @@ def refuse_without_token(algorithm: Algorithm) -> None:
             f"Nodes of {algorithm.name} cannot join one by one, which a new epoch "
             "needs: run it without recovery, or use jiang."
         )
+    if not algorithm.assumes.changing_links and algorithm.newcomers.late is None:
+        alone = Participants((Participant(0, 0, NIL),), nobody)
+        algorithm.make(alone, 1, options, [])  # it refuses what it cannot make for an epoch
+
+
+def nobody(node: int) -> Iterable[int]:
+    return ()
 
 
 def tree(near: Callable[[int], Iterable[int]], participants: tuple[int, ...]) -> tuple[int, ...]:
@@ -65,17 +73,24 @@ def tree(near: Callable[[int], Iterable[int]], participants: tuple[int, ...]) ->
 
 
 class Participants(Network):
-    """Those of an epoch: everybody can be reached from everybody, and the tree is given."""
+    """Those of an epoch: everybody can be reached from everybody, and the tree is given. Who is
+    linked to whom is what ``near`` says now."""
 
-    def __init__(self, participants: tuple[Participant, ...]) -> None:
+    ordered: ClassVar[bool] = False
+
+    def __init__(
+        self, participants: tuple[Participant, ...], near: Callable[[int], Iterable[int]]
+    ) -> None:
         super().__init__(len(participants))
+        self.nodes = [one.node for one in participants]
         self.fathers = [one.father for one in participants]
+        self.near = near
 
     def neighbours(self, node: int) -> list[int]:
         return [other for other in range(self.size) if other != node]
 
     def linked(self, one: int, other: int) -> bool:
-        return one != other
+        return self.nodes[other] in self.near(self.nodes[one])
 
     def father(self, node: int) -> int:
         return self.fathers[node]
@@ -87,6 +102,7 @@ class Inside:
         self.algorithm = algorithm = terms.algorithm
         self.options = terms.options
         self.closed = terms.closed
+        self.near = terms.near
         self.out: list[Effect] = []
         self.kinds: dict[str, type[Message]] = {kind.kind: kind for kind in algorithm.kinds}
         self.nodes: list[int] = []  # of the participants ...
@@ -107,7 +123,7 @@ class Inside:
             return algorithm.newcomers.late(
                 self.me, holder, hop, number, permits, self.options, self.out
             )
-        network = Participants(first.participants)
+        network = Participants(first.participants, self.near)
         nodes = algorithm.make(network, permits, self.options, self.out)
         return nodes[self.places[self.me]]
 

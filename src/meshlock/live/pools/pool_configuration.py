@@ -28,7 +28,7 @@ from typing import Annotated
 import msgspec
 
 from meshlock.algorithms.actor import Actor, Algorithm, Effect
-from meshlock.algorithms.recovery.inside import refuse_without_token
+from meshlock.algorithms.recovery.inside import refuse_unrecoverable
 from meshlock.algorithms.recovery.records import FENCE_BITS
 from meshlock.algorithms.registry import find, refuse_impossible, with_defaults
 from meshlock.algorithms.steps import in_grants
@@ -103,10 +103,10 @@ def chosen(
 ) -> tuple[Algorithm, dict[str, str]]:
     """What a pool is to run, and its options."""
     entry = find(algorithm or (DEFAULT_WITH_MEMBERS if members else DEFAULT))
-    if members:
-        refuse_without_token(entry)
     settled = with_defaults(entry, {**LIVE.get(entry.name, {}), **options})
     limits.options(settled)
+    if members:
+        refuse_unrecoverable(entry, in_grants(settled))
     return entry, settled
 
 
