@@ -254,9 +254,11 @@ async def serve(asked: argparse.Namespace, tell: Connection | None = None) -> No
     node = meshlock.Node(asked.name, listen=asked.listen, peers=peers, secret=secret, state=None)
     async with node:
         if asked.member:
-            pens = node.pool("pens", PENS, members=asked.member, lease=asked.lease)
+            pens = node.pool(
+                "pens", PENS, members=asked.member, lease=asked.lease, algorithm=asked.algorithm
+            )
         else:
-            pens = node.pool("pens", PENS, lease=asked.lease)
+            pens = node.pool("pens", PENS, lease=asked.lease, algorithm=asked.algorithm)
         board = Board(asked.name, node, pens)
         host = address(asked.listen)[0]
         await board.ink.listen(host, asked.ink)
@@ -339,6 +341,7 @@ def main() -> None:
     parser.add_argument(
         "--lease", type=float, default=1.0, help="seconds; then the pens of a killed board are back"
     )
+    parser.add_argument("--algorithm", default="jiang", help="which one decides who has pens")
     asked = parser.parse_args()
     if asked.name:
         one(asked)

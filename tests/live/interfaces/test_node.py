@@ -13,7 +13,7 @@ import meshlock
 import meshlock.live.interfaces.blocking
 import meshlock.live.interfaces.node
 import meshlock.live.pools.pool
-from meshlock import Node, Pool, Refused
+from meshlock import Node, NotInTime, Pool, Refused
 from meshlock.live.machine import clock
 from waiting import LIMIT, a_while, eventually, run
 
@@ -200,6 +200,20 @@ def test_other_algorithms_run_live_and_queue_their_clients(algorithm: str) -> No
 
             await asyncio.gather(*[client(pool) for pool in pools * 2])
             assert entries == 60
+
+    run(story)
+
+
+def test_pools_of_algorithms_without_a_token_do_not_speak_of_one() -> None:
+    async def story() -> None:
+        async with Node("a") as a, Node("b", peers=[a.address]) as b:
+            given = {"algorithm": "lamport", "members": ["a", "b", "c"], "recovery": "none"}
+            with pytest.raises(Refused, match="lamport sends to all nodes directly: leave links"):
+                a.pool("docks", 1, links=[("a", "b"), ("b", "c")], **given)
+            pool = a.pool("docks", 1, **{**given, "members": ["a", "b"]})
+            async with b.pool("docks").acquire(timeout=LIMIT):
+                with pytest.raises(NotInTime, match=r"1 of 1 held\.$"):
+                    await pool.acquire(timeout=0.2)
 
     run(story)
 

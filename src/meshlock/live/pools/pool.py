@@ -255,9 +255,11 @@ class LocalPool(Source):
         if obstacle := self.obstacle():
             return f"{waited}: {obstacle}."
         found = await self.picture()
+        others = ahead(found, waiter.priority, waiter.left(), monotonic() - waiter.asked)
+        if self.adapter.algorithm is not None and not self.adapter.algorithm.serves.token:
+            return f"{waited}: {found['held'] or 0} of {found['permits']} held{others}."
         if found["free"] is None:
             return f"{waited}: {SILENT}."
-        others = ahead(found, waiter.priority, waiter.left(), monotonic() - waiter.asked)
         return f"{waited}: {found['free']} free, {want} wanted{others}."
 
     async def picture(self) -> Picture:

@@ -135,6 +135,11 @@ def founded(
     else:
         pairs = fixed_links(entry, everybody, links)
         complete = len(pairs) == len(everybody) * (len(everybody) - 1) // 2
+        if entry.assumes.complete_graph and not complete:
+            raise Refused(
+                f"{entry.name} sends to all nodes directly: leave links out, so that every two "
+                "nodes of the pool are linked."
+            )
     refuse_impossible(
         entry,
         permits=permits,
