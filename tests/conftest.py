@@ -1,3 +1,5 @@
+import gc
+import itertools
 import os
 import signal
 import sys
@@ -9,6 +11,8 @@ from hypothesis import HealthCheck, settings
 
 import meshlock.cli.flags  # noqa: F401  # sentences name flags, whichever test comes first
 from meshlock.algorithms import actor
+
+gc.set_threshold(50_000, 20, 100)  # searches keep what they make: to look for cycles takes long
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE / "live")]  # what tests share
@@ -27,11 +31,19 @@ for ignored in (signal.SIGQUIT, signal.SIGHUP):
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp()  # what is longer than a module is here, too
 
 
+STATES = itertools.count()
+
+
+def new_state_folder(factory):
+    """pytest would look through all folders that there are for the next number."""
+    return str(factory.mktemp(f"state{next(STATES)}", numbered=False))
+
+
 @pytest.fixture(autouse=True, scope="module")
 def state_folder_of_module(tmp_path_factory):
     """Agents that live as long as their module meet no state of those of another one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        patch.setenv("XDG_STATE_HOME", new_state_folder(tmp_path_factory))
         yield
 
 
@@ -39,7 +51,7 @@ def state_folder_of_module(tmp_path_factory):
 def state_folder(monkeypatch, tmp_path_factory):
     """Nodes remember what they promised; none of it belongs into the home folder, nor into the
     next test. Processes that a test starts inherit it."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+    monkeypatch.setenv("XDG_STATE_HOME", new_state_folder(tmp_path_factory))
 
 
 LONGEST = (
@@ -68,6 +80,10 @@ def pytest_collection_modifyitems(items):
         return next((i for i, end in enumerate(LONGEST) if path.endswith(end)), len(LONGEST))
 
     items.sort(key=rank)
+
+
+def pytest_collection_finish():
+    gc.freeze()  # tests and modules stay
 
 
 COMPILED = not str(actor.__file__).endswith(".py")

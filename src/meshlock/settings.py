@@ -10,6 +10,7 @@ The command line, files, messages and the reference read this declaration.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
 
 T = TypeVar("T")
@@ -105,12 +106,16 @@ class Settings:
         return " ".join(words)
 
 
+types_of = cache(get_type_hints)
+"""Of the fields of a record; to find them takes longer than to read a line of flags."""
+
+
 def read_flags(words: list[str], *records: type[Settings]) -> dict[str, Any]:
     """The fields of these records that flags give: the way back from :meth:`Settings.flags`."""
     kinds: dict[str, Any] = {}
     known: dict[str, Option] = {}
     for record in records:
-        kinds |= get_type_hints(record)
+        kinds |= types_of(record)
         known |= {one.flags[0]: one for one in record.declared.values()}
     given: dict[str, Any] = {}
     left = iter(words)

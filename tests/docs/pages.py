@@ -15,8 +15,8 @@ A mark is an HTML comment directly before a block; readers do not see it:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -64,18 +64,22 @@ def named(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-def blocks(page: Path) -> Iterator[Block]:
+@cache
+def blocks(page: Path) -> list[Block]:
     """Fenced and indented ones; these have no language."""
+    found: list[Block] = []
     marks: dict[str, str] = {}
-    for token in MarkdownIt().parse(page.read_text(encoding="utf-8")):
+    for token in MarkdownIt().disable("inline").parse(page.read_text(encoding="utf-8")):
         if token.type == "html_block":
             marks |= {mark: text.strip() for mark, text in MARK.findall(token.content)}
         elif token.type in ("fence", "code_block"):
             assert token.map is not None
-            yield Block(page, token.map[0] + 1, token.info.strip(), token.content, marks)
+            line = token.map[0] + 1
+            found.append(Block(page, line, token.info.strip(), token.content, marks))
             marks = {}
         elif token.content:
             assert not marks, f"{named(page)}: no block behind {marks}"
+    return found
 
 
 def laboratory(page: Path) -> bool:

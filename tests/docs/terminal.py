@@ -37,7 +37,7 @@ class Wrong(Exception):
 class Terminal:
     def __init__(self, folder: Path, page: Path) -> None:
         self.folder = folder
-        self.page = list(blocks(page))
+        self.page = blocks(page)
         elsewhere = {block.marks.get("run elsewhere", "") for block in self.page}
         self.machines = elsewhere - {""}
         self.records = folder.with_name(f"{folder.name}-records")
