@@ -133,7 +133,8 @@ def remarks_on(name: str, pool: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """What is wrong with a pool, and what is so, each with its colour."""
     who = pool["who"]
     if who["why"]:
-        yield f"{name}: holders unknown: {who['why']}", "yellow"
+        unknown = "holders unknown: " if who["held"] is None else ""
+        yield f"{name}: {unknown}{who['why']}", "yellow"
     if who["surplus"]:
         smaller = f"{name} was made smaller: {who['surplus']} to be released before any is free"
         yield smaller, "yellow"

@@ -13,15 +13,17 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import virtual
 from virtual import HOST, Network
 
-from meshlock import Node, Refused
+from meshlock import Node, NotInTime, Refused
 from meshlock.live.interfaces.exposition import exposition
 from meshlock.live.interfaces.http import unready
 from meshlock.live.interfaces.notify import summary
+from meshlock.live.pools.promises import Promised, Promises
 from waiting import a_while, eventually
 
 LEASE = 3.0
@@ -119,6 +121,40 @@ def run(
         await world.end()
 
     virtual.run(told, seed=seed)
+
+
+@pytest.mark.parametrize(("names", "members", "full"), [("abc", 3, "ab"), ("ab", 1, "a")])
+def test_disks_that_keep_everybody_from_being_served_are_named_by_other_nodes(
+    tmp_path: Path, names: str, members: int, full: str
+) -> None:
+    write = Promises.store
+
+    def store(promises: Promises, path: Path, value: Promised) -> bool:
+        if promises.folder.name not in full:
+            return write(promises, path, value)
+        promises.failure = "cannot write"
+        return False
+
+    async def story(world: World) -> None:
+        await world.begin(members)
+        other = world.nodes[names[-1]].pool("docks")
+        with mock.patch.object(Promises, "store", store):
+            source = world.nodes["a"]._local.pools["docks"].adapter
+            source.before().propose()  # type: ignore[attr-defined]
+            source.carry_out("timer", {})
+            await eventually(lambda: bool(unready(pool(world.nodes["a"]))))
+            why = "; ".join(f"{name} says: the disk refuses: cannot write" for name in full)
+            for _ in range(2):  # before and after this node knows that nobody is served
+                with pytest.raises(NotInTime) as late:
+                    await other.acquire(timeout=1.0)
+                assert str(late.value) == f"No permits of docks within 1 s: {why}."
+                assert (await other.picture())["why"] == why
+                await eventually(lambda: bool(unready(pool(world.nodes[names[-1]]))))
+        await eventually(lambda: not unready(pool(world.nodes[names[-1]])))
+        async with other.acquire(3, timeout=60):
+            assert (await other.picture())["why"] == ""
+
+    run(tmp_path, names, story)
 
 
 @pytest.mark.parametrize(("names", "members", "lost"), [("abc", 3, "ab"), ("ab", 1, "a")])

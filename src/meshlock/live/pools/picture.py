@@ -64,6 +64,17 @@ def picture(views: Mapping[str, View]) -> Picture:
     }
 
 
+def refusing_disks(views: Mapping[str, View], here: str, found: Picture) -> str:
+    """That a disk keeps everybody from being served: that of the node with the token, or any
+    where nobody has a token that grants. Else nothing."""
+    told = {name: view.disk for name, view in views.items() if view.disk}
+    if found["held"] is not None and found["token"] not in told:
+        return ""
+    if here in told:
+        return told[here]
+    return "; ".join([f"{name} says: {why}" for name, why in sorted(told.items())])
+
+
 def labelled(one: GrantView, view: View | None) -> GrantView:
     """Who has a grant that was made by another node its own node says, at first only to
     the node that asks."""
@@ -80,4 +91,6 @@ def ahead(found: Picture, priority: int, deadline: float | None, waited: float) 
     number = len([one for one in others if shown_place(one) < mine])
     if number == 0:
         return ""
+    if found["queued"] > len(others):
+        return f", at least {number} requests ahead of you"
     return ", one request ahead of you" if number == 1 else f", {number} requests ahead of you"

@@ -23,7 +23,7 @@ from meshlock.live.pools.grants import Acquire, Grant, Source
 from meshlock.live.pools.holder_query import PATIENCE, WITHIN, HolderQuery, Seen, TokenWatch
 from meshlock.live.pools.participation import Participation
 from meshlock.live.pools.peers import Peers
-from meshlock.live.pools.picture import ahead, picture
+from meshlock.live.pools.picture import ahead, picture, refusing_disks
 from meshlock.live.pools.promises import Promises
 from meshlock.live.pools.recording import Recording
 from meshlock.live.pools.status import Picture
@@ -252,9 +252,9 @@ class LocalPool(Source):
         if waiter is None:
             cut_off = self.birth.cut_off()
             return f"No node announced a pool '{self.name}' within {timeout:g} s{cut_off}."
-        if obstacle := self.obstacle():
-            return f"{waited}: {obstacle}."
         found = await self.picture()
+        if obstacle := found["why"] or self.obstacle():
+            return f"{waited}: {obstacle}."
         others = ahead(found, waiter.priority, waiter.left(), monotonic() - waiter.asked)
         if self.adapter.algorithm is not None and not self.adapter.algorithm.serves.token:
             return f"{waited}: {found['held'] or 0} of {found['permits']} held{others}."
@@ -273,8 +273,9 @@ class LocalPool(Source):
     def composed(self, views: Mapping[str, View]) -> Picture:
         """The picture that these give, and why not where they do not."""
         found = picture(views)
+        found["why"] = refusing_disks(views, self.me, found)
         if found["held"] is None:
-            found["why"] = self.obstacle() or SILENT
+            found["why"] = found["why"] or self.obstacle() or SILENT
         return found
 
     def refuse_impossible(self, want: int, priority: int) -> None:

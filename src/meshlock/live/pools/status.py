@@ -50,8 +50,9 @@ class RequestView(TypedDict):
 
 class Picture(TypedDict):
     """``free`` and ``held`` are never more than ``permits``; None if unknown, and ``why`` says why.
-    ``surplus``: permits held beyond these, since the pool was made smaller. Of many holders and
-    waiting requests the first are listed; ``queued``: how many wait."""
+    It also names a disk that keeps everybody from being served. ``surplus``: permits held beyond
+    these, since the pool was made smaller. Of many holders and waiting requests the first are
+    listed; ``queued``: how many wait."""
 
     permits: int
     token: str | None

@@ -81,6 +81,7 @@ class View(msgspec.Struct):
     members: Count = 0  # of a pool with leases
     reachable: Count = 0
     quorum: Count = 0
+    disk: Sentence = ""  # why it does not take what a member has to write
     unseen: float = 0.0  # seconds since the token was here last, or since the pool is known here
     ledger: LedgerView | None = None
 
@@ -123,6 +124,7 @@ def brief(pool: LocalPool | None) -> View:
         | {
             "why": str(said.get("why") or "")[:400],
             "conflict": str(said["conflict"])[:400],
+            "disk": str(said.get("disk", ""))[:400],
             "towards": towards(pool),
             "held": sum(held["want"] for held in holding),
             "waits": said["queued"],
