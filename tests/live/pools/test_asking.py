@@ -192,6 +192,18 @@ def test_a_timeout_says_why() -> None:
             await eventually(lambda: others[0].pool("docks")._source.adapter.clients)
             with pytest.raises(NotInTime, match="2 free, 3 wanted, one request ahead of you"):
                 await others[1].pool("docks").acquire(3, timeout=0.1)
+            many = [
+                asyncio.ensure_future(others[0].pool("docks").acquire(3, priority=1, timeout=LIMIT))
+                for _ in range(views.MOST_TOLD + 5)
+            ]
+            await eventually(
+                lambda: len(others[0].pool("docks")._source.adapter.clients) > views.MOST_TOLD + 5
+            )
+            least = f"wanted, at least {views.MOST_TOLD} requests ahead of you"
+            with pytest.raises(NotInTime, match=least):
+                await others[1].pool("docks").acquire(3, timeout=0.5)
+            for one in many:
+                one.cancel()
             with pytest.raises(Refused, match="No pool 'doks'; known: docks"):
                 await found.pool("doks").acquire(timeout=LIMIT)
             grant.release()

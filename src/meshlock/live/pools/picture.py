@@ -91,6 +91,6 @@ def ahead(found: Picture, priority: int, deadline: float | None, waited: float) 
     number = len([one for one in others if shown_place(one) < mine])
     if number == 0:
         return ""
-    if found["queued"] > len(others):
-        return f", at least {number} requests ahead of you"
-    return ", one request ahead of you" if number == 1 else f", {number} requests ahead of you"
+    least = "at least " if found["queued"] > len(others) else ""
+    requests = "one request" if number == 1 else f"{number} requests"
+    return f", {least}{requests} ahead of you"
