@@ -5,12 +5,14 @@ Everything may fail until it is mended; then everybody must be served and all pe
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 from typing import Any
 
 from layer_world import LEASE, NAMES, World, check
 
 from meshlock.algorithms.actor import NIL, Algorithm
+from meshlock.algorithms.direct import LINES
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.records import Change
 from meshlock.algorithms.recovery.terms import Rules
@@ -60,6 +62,7 @@ class Story:
         self.crashes = draw.random() < 0.7
         self.changes = draw.random() < 0.3
         self.sizing = Random(f"{seed} sizes")
+        self.ties = Random(f"{seed} ties")
         self.resizes = entry.problem == "h-of-k" and self.sizing.random() < 0.4
         # after changes of members or permits a lost disk is more than recovery promises to survive
         forgets = 0.0 if self.changes else draw.choice([0.0, 0.2, 0.5])
@@ -69,6 +72,7 @@ class Story:
         self.sleeps = draw.random() < 0.3
         self.pauses = draw.choice([(0, 1, 2, 5), (0, 1, 2, 5, 20, 60), (0, 5, 50, 200)])
         self.probed = 0  # clients let in while their order was judged
+        self.equals = 0  # of these, those behind which another of their priority had asked
         self.crossed = 0  # two changes of members that began at once
         self.crossing = more is not None and more.random() < 0.6
         self.deadlines = more is not None and more.random() < 0.3
@@ -263,7 +267,10 @@ class Story:
             return
         # who wants more waits for an epoch that has it
         permits = world.nodes[holder].member.config.permits
+        later, earlier = self.ask_after_equals(permits)
         waiting = {number: one for number, one in world.waiting.items() if one.want <= permits}
+        if later and not (world.until_sure(LEASE) and world.is_seen() and world.held):
+            return
         world.leave(self.random.choice(sorted(world.held)))
         world.tick()
         world.until_quiet(LEASE)
@@ -271,11 +278,44 @@ class Story:
             return
         entered = sorted(world.entered[before:], key=lambda one: one.fence)
         for client in entered[:1] if world.terms.algorithm.assumes.changing_links else entered:
-            del waiting[client.number]
+            waiting.pop(client.number, None)
             most = client.priority + (len(world.makers) if self.deadlines else 0)
             higher = [one for one in waiting.values() if one.priority > most]
             check(not higher, "a lower priority was served first")
+            passed = client.number == later and not earlier.isdisjoint(waiting)
+            check(not passed, "of equals the later was served first")
             self.probed += 1
+            self.equals += client.number in earlier
+
+    def ask_after_equals(self, permits: int) -> tuple[int, set[int]]:
+        """Somebody asks where all have asked before: number and those of the same priority that
+        are to be served before it. With one queue for all nodes these are all that it has: as many
+        of each node as there are permits. Else they are those of its own node. 0: nobody asks."""
+        world, draw = self.world, self.ties
+        if self.more is None or draw.random() < 0.5:
+            return 0, set()
+        here = Counter([one.node for one in world.waiting.values()])
+        lines = min(permits, LINES)
+        open_to_all = world.terms.algorithm.name.partition("/")[0] == "direct"
+        known = [
+            one
+            for _, one in sorted(world.waiting.items())
+            if one.want <= permits and (here[one.node] <= lines or not open_to_all)
+        ]
+        if not known:
+            return 0, set()
+        first = draw.choice(known)
+        free = [i for i in range(world.size) if here[i] < lines] if open_to_all else [first.node]
+        if not free:
+            return 0, set()
+        node = draw.choice(free)
+        equals = {
+            one.number
+            for one in known
+            if one.priority == first.priority and (open_to_all or one.node == node)
+        }
+        later = world.ask(node, draw.randint(1, permits), first.priority)
+        return later, equals
 
     def finish_changes(self) -> None:
         """Whatever members want to change is changed, one after the other; but a node that is dead

@@ -136,6 +136,7 @@ class World:
         self.doubles = doubles
         self.parts_doubled = parts
         self.any_boot = any_boot
+        self.last_lent = 0  # grants to other nodes in the step in which the token is surrendered
         self.doubled: set[tuple[object, ...]] = set()
         self.astray: set[int] = set()  # counters of epochs in which that happened
         self.skew = skew
@@ -591,9 +592,11 @@ class World:
             fence = fence_lent(message)
             self.make_grant(message.sender, fence)
             check(entry.node == message.receiver, "a grant to another node")
-            token = self.nodes[
-                message.sender
-            ].member.holding.token  # if it was not surrendered in the same step
+            member = self.nodes[message.sender].member
+            if member.config.epoch == member.adopted == message.epoch:
+                self.judge_size(message.sender, message.epoch, member.config.permits)
+            token = member.holding.token  # if it was not surrendered in the same step
+            self.last_lent += token is None
             listed = token is None or any(
                 one._replace(lapsing=False) == entry for one in token.ledger
             )  # or another was made in the same step, in whose ledger it lapses

@@ -60,7 +60,9 @@ def test_nothing_breaks_and_everybody_is_served_in_the_end(algorithm: str) -> No
     assert sum(disk.delayed for world in worlds for disk in world.disks) > count
     assert any(story.crossed for story in stories)
     assert find(algorithm).problem != "h-of-k" or any(world.astray for world in worlds)
-    assert not find(algorithm).serves.priorities or sum(story.probed for story in stories) > count
+    if find(algorithm).serves.priorities:
+        assert sum(story.probed for story in stories) > count
+        assert sum(story.equals for story in stories) > count // 8
     if algorithm == "direct":  # grants to clients of other nodes, also late ones and twice
         assert sum(world.borrowed for world in worlds) > count
         assert sum(world.overtaken for world in worlds) > 0
@@ -112,6 +114,19 @@ def test_names_that_change_their_slots_are_found() -> None:
     with pytest.raises(Wrong, match=r"names .* in use|permits, slots"):
         for seed in seeds(29, 5 * SEEDS):
             Story("direct", seed, undone).tell()
+
+
+def test_an_equal_that_is_passed_is_found_in_some_world() -> None:
+    with pytest.raises(Wrong, match="of equals the later was served first"):
+        for seed in seeds(600024, 0):
+            Story("direct/ranks-by-its-own-count", seed).tell()
+
+
+def test_a_grant_that_leaves_in_the_last_step_of_an_epoch_has_the_size_of_that_epoch() -> None:
+    """The next epoch had fewer permits and was known first: the judge held 3 to be wrong."""
+    story = Story("direct", 500049)
+    story.tell()
+    assert story.world.last_lent > 0
 
 
 # -- clocks --------------------------------------------------------------------------------------
