@@ -51,7 +51,9 @@ def setups() -> list[Row]:
     add("general-scheme", "complete", 3, links="unordered", requests=twice(3))
     for behaviour in ("proxy", "transit", "raymond", "shortcut", "open-cube", "gateway"):
         add("general-scheme", "complete", 4, links="unordered", options={"behaviour": behaviour})
-    add("general-scheme", "complete", 3, links="unordered", options={"queue": "lift"})
+    lift = {"queue": "lift"}
+    add("general-scheme", "complete", 3, links="unordered", options=lift)
+    add("general-scheme", "complete", 3, links="unordered", options=lift, repeat=True)
     add("raymond", "star", 4)
     add("raymond", "tree", 7)
     add("raymond", "line", 3, requests=twice(3))

@@ -82,7 +82,7 @@ def test_random_delays_on_links_that_keep_the_order() -> None:
 def test_without_the_repair_three_sites_hold_a_vote_each_and_wait_for_ever() -> None:
     stuck = run("maekawa-bare", 3, "saturated", 30)
     assert stuck.entries == 0
-    assert stuck.violated == {"served": "at 1: 3 request(s) wait and nothing can happen"}
+    assert stuck.violated == {"served": "at 1: 3 requests wait and nothing can happen"}
     assert run("maekawa", 3, "saturated", 30).entries == 30
 
 

@@ -15,13 +15,10 @@ from meshlock.errors import Refused
 
 LOCK = """
 from meshlock.algorithms.general_scheme import Request, Token
-from meshlock.algorithms.scheme_instances import make
-from meshlock.algorithms.actor import Algorithm, Assumptions
-
-ROUTED = Assumptions(routed=True)
+from meshlock.algorithms.scheme_instances import instance
 
 def named(name):
-    return Algorithm(name, "A lock", "me", "mutex", make, (Request, Token), assumes=ROUTED)
+    return instance(name, "A lock", "transit")
 
 MINE = named("mine")
 ALGORITHMS = [MINE]

@@ -46,7 +46,7 @@ def test_what_holds_is_said_with_counts_and_exit_0() -> None:
 def test_a_newcomer_sees_why_the_printed_algorithm_deadlocks() -> None:
     result = meshlock(PRINTED)
     assert result.returncode == 1
-    assert "served VIOLATED after 20 steps: 1 request(s) wait and nothing" in result.stdout
+    assert "served VIOLATED after 20 steps: 1 request waits and nothing" in result.stdout
     assert "\n 20. node" in result.stdout
     assert "node 2 waits for 1 with priority 2 (client 3)" in result.stdout
     assert "order VIOLATED after 19 steps" in result.stdout

@@ -1,8 +1,8 @@
 """Live nodes with one rule undone: the judges of live nodes must notice each.
 
-A sabotage is a patch of the source, as a mutant is. It changes functions of this process, for
-whoever calls them and by whatever name, and is undone at the end. So it may change what functions
-do, and nothing else: no signature, no class, no constant. Those of recovery are the mutants of the
+A sabotage is a patch of the source, as a mutant is. It changes functions of this process,
+for every caller and by whatever name, and is undone at the end. So it may change what functions do,
+and nothing else: no signature, no class, no constant. Those of recovery are the mutants of the
 checker, in the real pool; the others, in ``sabotages.toml``, are mistakes in what carries the
 algorithm: the pool's adapter, its disk, its clock, the links and the agent.
 """

@@ -151,7 +151,7 @@ def test_broken_runs_are_marked_and_part_of_no_mean():
     done = subprocess.run(
         [*PROGRAM, "simulate", *replay.split()], capture_output=True, text=True, timeout=LIMIT
     )
-    assert done.returncode == 1 and "served: at 1: 13 request(s) wait" in done.stdout
+    assert done.returncode == 1 and "served: at 1: 13 requests wait" in done.stdout
 
 
 def test_a_failing_run_is_a_row_that_says_why(monkeypatch):

@@ -63,7 +63,7 @@ def test_a_permit_that_vanishes(tmp_path, events):
 def test_somebody_who_waits_for_ever(tmp_path, events):
     asks = {"t": events[-1]["t"], "node": 2, "event": "request", "client": 99, "want": 1}
     verdict = audit(tmp_path, [*events[:-1], asks, events[-1]])
-    assert "1 request(s) wait" in verdict.monitor.violated["served"]
+    assert "1 request waits" in verdict.monitor.violated["served"]
 
 
 def test_a_trace_without_an_end_is_not_blamed_for_whoever_waits(tmp_path, events):

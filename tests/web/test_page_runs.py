@@ -82,7 +82,7 @@ def test_the_printed_algorithm_is_caught_when_driven_into_its_deadlock():
         run.perform({"do": "all"})
     found = {entry["property"]: entry["sentence"] for entry in run.about()["violated"]}
     assert set(found) == {"order", "served"}
-    assert found["served"] == "1 request(s) wait and nothing can happen"
+    assert found["served"] == "1 request waits and nothing can happen"
 
 
 def test_taking_back_leads_exactly_to_where_it_was():

@@ -65,19 +65,18 @@ class Fifo(StatePart):
 
 
 class Lift(Fifo):
-    """Own request first, but never twice in a row while others wait.
+    """Own request first.
 
-    The bound keeps the queue fair: between two own requests that overtake, at least
-    one of the others is served.
+    That is fair: a node serves one of its clients at a time, and the next one asks when the one
+    before has left, after another node's request was taken up. So each of these is overtaken once.
     """
 
-    __slots__ = ("me", "own", "lifted")
+    __slots__ = ("me", "own")
 
     def __init__(self, me: int) -> None:
         super().__init__()
         self.me = me
         self.own = False
-        self.lifted = False
 
     def __len__(self) -> int:
         return len(self.items) - self.head + (1 if self.own else 0)
@@ -89,12 +88,9 @@ class Lift(Fifo):
             super().push(item)
 
     def pop(self) -> int:
-        others = len(self.items) > self.head
-        if self.own and not (self.lifted and others):
+        if self.own:
             self.own = False
-            self.lifted = others
             return self.me
-        self.lifted = False
         return super().pop()
 
     def remove(self, item: int) -> bool:
@@ -105,9 +101,8 @@ class Lift(Fifo):
         return was
 
     def freeze(self) -> tuple[int, ...]:
-        return (1 if self.own else 0, 1 if self.lifted else 0, *super().freeze())
+        return (1 if self.own else 0, *super().freeze())
 
     def thaw(self, frozen: tuple[Any, ...]) -> None:
-        super().thaw(frozen[2:])
+        super().thaw(frozen[1:])
         self.own = frozen[0] == 1
-        self.lifted = frozen[1] == 1

@@ -29,7 +29,8 @@ from meshlock.algorithms.general_scheme import (
 from meshlock.algorithms.queues import Fifo, Lift
 from meshlock.errors import Refused
 
-BEHAVIOURS: dict[str, Callable[[Network], Behaviour]] = {
+MakeBehaviour = Callable[[Network], Behaviour]
+BEHAVIOURS: dict[str, MakeBehaviour] = {
     "random": lambda network: Chosen(),
     "proxy": lambda network: AlwaysProxy(),
     "transit": lambda network: AlwaysTransit(),
@@ -48,13 +49,13 @@ node 0 (a star on the complete graph) unless another is given. The others are th
 tree and the open cube, whatever the links."""
 
 
-def make(network: Network, permits: int, options: Options, out: list[Effect]) -> list[Actor]:
+def alike(
+    network: Network, make_behaviour: MakeBehaviour, options: Options, out: list[Effect]
+) -> list[Actor]:
     """A node per place of the network, all with one behaviour."""
     nodes: list[Actor] = []
-    if options["behaviour"] == "gateway":
-        return joined(network, options, out)
-    behaviour = BEHAVIOURS[options["behaviour"]](network)
-    start = STARTS[options.get("start", "shortest")]
+    behaviour = make_behaviour(network)
+    start = STARTS[options["start"]]
     for me in range(network.size):
         nodes.append(SchemeNode(me, out, start(network, me), behaviour, waiting(me, options)))
     return nodes
@@ -98,21 +99,24 @@ FIRST_TREES: Choices = {"start": ("shortest", "binary")}
 def instance(
     name: str,
     title: str,
-    behaviour: str = "",
+    behaviour: str | MakeBehaviour = "",
     source: str = SCHEME,
     *,
     routed: bool = True,
     any_tree: bool = True,
     start: str = "shortest",
-    options: Choices,
+    options: Choices = QUEUES,
 ) -> Algorithm:
-    """A known algorithm: the general scheme with one ``behaviour``, or with all of them."""
+    """The general scheme with one ``behaviour``, known or your own, or with all of them."""
 
     def with_behaviour(
         network: Network, permits: int, options: Options, out: list[Effect]
     ) -> list[Actor]:
-        fixed = {"behaviour": behaviour} if behaviour else {}
-        return make(network, permits, {"start": start, **options, **fixed}, out)
+        chosen = behaviour or options["behaviour"]
+        if chosen == "gateway":
+            return joined(network, options, out)
+        made = BEHAVIOURS[chosen] if isinstance(chosen, str) else chosen
+        return alike(network, made, {"start": start, **options}, out)
 
     return Algorithm(
         name,

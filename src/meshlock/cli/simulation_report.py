@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from meshlock.cli import output
+from meshlock.properties.sentences import counted
 from meshlock.simulate.engine import Simulation
 from meshlock.simulate.recovery import RecoverySimulation
 
@@ -19,7 +20,7 @@ def run_report(run: Simulation, figures: dict[str, Any]) -> Group:
     if isinstance(run, RecoverySimulation):
         lines.append(f"{run.algorithm.name}, with recovery by {len(run.lives.members)} members")
     lines.append(
-        f"{figures['nodes']} nodes, {k} permit{'s' if k > 1 else ''}, seed {figures['seed']}; "
+        f"{figures['nodes']} nodes, {counted(k, 'permit')}, seed {figures['seed']}; "
         f"{figures['entries']} entries in {figures['sim_time']:.6g} time units"
     )
     if figures.get("interrupted"):

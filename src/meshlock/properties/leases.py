@@ -209,4 +209,4 @@ class LeaseMonitor(Monitor):
     def ends_leased(self, time: float, with_path: int) -> None:
         if with_path > 0:
             text = "waited although a quorum was reachable for long enough"
-            self.report("served", time, f"{with_path} request(s) {text}")
+            self.report("served", time, f"{sentences.counted(with_path, 'request')} {text}")

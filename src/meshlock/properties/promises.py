@@ -72,8 +72,9 @@ def promises(algorithm: Algorithm, options: dict[str, str], leased: bool = False
 def ties(algorithm: Algorithm, options: dict[str, str]) -> str:
     """Not where small requests pass large ones, where a node's own goes first, or where each node
     raises what waits by what it sees itself."""
-    others = {"backfill": "on", "queue": "lift", "ageing": "printed"}
-    if any(options.get(name) == value for name, value in others.items()):
+    usual = {"backfill": "off", "queue": "fifo"}
+    others = any(options.get(name, value) != value for name, value in usual.items())
+    if others or options.get("ageing") == "printed":
         return NO_TIES
     return TIES.get(algorithm.name.partition("/")[0], NO_TIES)
 

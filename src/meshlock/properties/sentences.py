@@ -9,6 +9,10 @@ OUR_OWN: Final = (str(Path(__file__).parents[1]), "src/meshlock/")
 """How the names of our own files begin; the second where they were compiled."""
 
 
+def counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def overuse(node: int, want: int, held: int, permits: int) -> str:
     return f"node {node} enters with {want}, so {held} permits are in use, but there are {permits}"
 
@@ -40,11 +44,12 @@ def tokens(node: int, balance: int) -> str:
 
 
 def permits(node: int, balance: int) -> str:
-    return f"node {node} {'lost' if balance > 0 else 'made'} {abs(balance)} permit(s)"
+    return f"node {node} {'lost' if balance > 0 else 'made'} {counted(abs(balance), 'permit')}"
 
 
 def unserved(waiting: int) -> str:
-    return f"{waiting} request(s) wait and nothing can happen"
+    verb = "waits" if waiting == 1 else "wait"
+    return f"{counted(waiting, 'request')} {verb} and nothing can happen"
 
 
 def no_link(node: int, receiver: int) -> str:

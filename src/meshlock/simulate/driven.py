@@ -13,6 +13,7 @@ from meshlock.algorithms.actor import Actor, Algorithm, ChoosingActor
 from meshlock.algorithms.registry import refuse_impossible, with_defaults
 from meshlock.algorithms.steps import in_grants, urgency, without_unit
 from meshlock.errors import Refused
+from meshlock.properties.sentences import counted
 from meshlock.simulate.scenario import Scenario, refuse_set_up
 from meshlock.trace.writer import TraceWriter
 from meshlock.world.channels import DRAIN
@@ -263,7 +264,7 @@ class DrivenRun(ScriptedWorld):
         del self.waiting[client.number]
         self.inside[client.number] = client
         self.outcome.entries.append(node.me)
-        self.lines.append(f"     enters, {client.want} permit(s)")
+        self.lines.append(f"     enters, {counted(client.want, 'permit')}")
 
     def loses(self, client: SimulatedClient) -> None:
         del self.inside[client.number]

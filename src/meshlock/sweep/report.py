@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from meshlock import __version__
+from meshlock.properties.sentences import counted
 from meshlock.sweep.measures import BROKEN
 from meshlock.sweep.runs import command
 from meshlock.sweep.study import Study
@@ -21,7 +22,7 @@ def report(study: Study, found: list[Summary], make_again: str, figures: list[st
     lines = [f"# {study.title}", ""]
     if study.about:
         lines += [study.about, ""]
-    how = f"{len(found)} points, {seeds} seed{'s' if seeds > 1 else ''} each, {runs} runs."
+    how = f"{counted(len(found), 'point')}, {counted(seeds, 'seed')} each, {runs} runs."
     if seeds > 1:
         how += " Figures are means over seeds ± half of the 95 % confidence interval."
     lines += [how, f"Made by meshlock {__version__}: `{make_again}`", ""]

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from meshlock.properties.sentences import counted
 from meshlock.web.index import Index
 
 MOST_STEPS = 400
@@ -38,10 +39,6 @@ def number_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def counted(permits: Any) -> str:
-    return "1 permit" if permits == 1 else f"{permits} permits"
-
-
 def argument(message: dict[str, Any]) -> str:
     """A message and what it carries, short."""
     carried = message.get("args")
@@ -54,7 +51,7 @@ def argument(message: dict[str, Any]) -> str:
         if key in carried
     ]
     if not values and permits:
-        values = [counted(permits)]
+        values = [counted(permits, "permit")]
     return f"{message.get('message')} {' '.join(values)}".rstrip()
 
 

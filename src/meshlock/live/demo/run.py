@@ -23,6 +23,7 @@ from meshlock.live.links.certificates import Authority
 from meshlock.live.links.dialler import split
 from meshlock.live.machine.error_text import error_text
 from meshlock.properties import monitor
+from meshlock.properties.sentences import counted
 from meshlock.trace.audit import Audit
 from meshlock.trace.files import trace_file
 from meshlock.trace.merge import merge
@@ -217,7 +218,7 @@ def figures(path: Path, demo: Demo) -> dict[str, Any]:
             messages[line.message] = messages.get(line.message, 0) + 1
     violated = dict(verdict.monitor.violated)
     if demo.missing:
-        violated["conservation"] = f"{demo.missing} message(s) with permits never arrived"
+        violated["conservation"] = f"{counted(demo.missing, 'message')} with permits never arrived"
     judged = [name for name in monitor.NAMES if name != "neighbours" and name not in violated]
     return {
         "nodes": len(demo.names),

@@ -17,6 +17,7 @@ from meshlock.live.interfaces.node import Node
 from meshlock.live.machine.error_text import error_text
 from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.status import Status
+from meshlock.properties.sentences import counted
 
 EVERY = 5.0
 """Seconds between two looks at the status, if systemd asks for no watchdog."""
@@ -113,7 +114,3 @@ def summary(status: Status) -> str:
         counted(waiting, "request") + " waiting here",
     ]
     return "; ".join([", ".join(figures), *lost]) + "."
-
-
-def counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
