@@ -244,10 +244,11 @@ PYTHON = {
     ),
     "Errors": ("Refused", "NotInTime", "NoSuchPool"),
 }
+OF_A_NODE = ("start", "close", "pool", "create_pool", "connect", "address", "status")
 MEMBERS = {
-    "Node": ("start", "close", "pool", "connect", "address", "status", "configured"),
+    "Node": (*OF_A_NODE, "configured"),
     "Grant": ("held", "lost", "until", "lease", "wait_lost", "at_end", "release"),
-    "BlockingNode": ("start", "close", "pool", "connect", "address", "status"),
+    "BlockingNode": OF_A_NODE,
     "BlockingClient": ("pool", "status", "close"),
     "BlockingClientPool": (),
     "Client": ("pool", "status", "close"),

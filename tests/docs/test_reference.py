@@ -6,6 +6,7 @@ import click
 import pytest
 import reference
 
+import meshlock
 from meshlock.cli.main import app
 from meshlock.live.interfaces.agent_settings import AgentSettings, PoolSettings
 
@@ -24,3 +25,9 @@ def test_every_key_has_a_flag(settings: type[AgentSettings] | type[PoolSettings]
     assert {
         one.flags[0].split()[0].partition("/")[0] for one in settings.declared.values()
     } <= flags
+
+
+@pytest.mark.parametrize("name", ["Node", "BlockingNode", "Client", "BlockingClient"])
+def test_all_that_has_no_underscore_is_in_the_reference(name: str) -> None:
+    public = {one for one in dir(getattr(meshlock, name)) if not one.startswith("_")}
+    assert public <= set(reference.MEMBERS[name])

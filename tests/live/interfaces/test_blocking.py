@@ -127,3 +127,10 @@ def test_live_nodes_need_no_clock_that_only_linux_has() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_a_pool_is_made_on_purpose() -> None:
+    """The peer is not there, so without that it would be waited for."""
+    with meshlock.BlockingNode("a", peers=["127.0.0.1:1"], state=None) as node:
+        assert node.create_pool("docks", 2) == 2
+        assert node.pool("docks").acquire(2, timeout=LIMIT).held

@@ -232,6 +232,12 @@ class BlockingNode:
         found = self._run(lambda: self._node.pool(*arguments, **settings))
         return BlockingPool(self, found._source)
 
+    def create_pool(
+        self, name: str, permits: int | list[str] | tuple[str, ...] | None = None
+    ) -> int:
+        """See :meth:`meshlock.Node.create_pool`."""
+        return self._call(self._node.create_pool(name, permits))
+
     def connect(self, address: str) -> None:
         """See :meth:`meshlock.Node.connect`."""
         self._run(lambda: self._node.connect(address))
