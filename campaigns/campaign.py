@@ -89,6 +89,11 @@ def jiang(number: int) -> dict[str, Any]:
         given["failures"] = draw.choice(["drain", "return", "custody"])
         if given["failures"] == "custody":
             given["notice"] = draw.choice(["0", "1", "exp:1", "exp:5", "uniform:0,20"])
+    changing = Random(f"jiang changes {number}")
+    if given["priority"] != "0" and changing.random() < 0.5:
+        given["raise"] = "0.2"
+    if given["want"] != "1-1" and changing.random() < 0.5:
+        given["release-part"] = "0.3"
     return given
 
 
@@ -133,7 +138,7 @@ def batch(
         given = drawn(what, number, chosen)
         results.append((number, given["algorithm"], *play(given)))
         if what == "jiang" and "mobility" not in given:
-            options = ("ageing", "moves", "backfill")
+            options = ("ageing", "moves", "backfill", "raise", "release-part")
             plain = {key: value for key, value in given.items() if key not in options}
             results.append(
                 (number, "jiang-printed", *play({**plain, "algorithm": "jiang-printed"}))

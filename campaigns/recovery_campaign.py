@@ -57,7 +57,27 @@ def setup(number: int) -> Given:
         moving = ["flips:0.01", "waypoint:0.001,0.5", "waypoint:0.0002,0.3"]
         given["mobility"] = draw.choice(moving)
         given["partitions"] = "allowed"
-    return given
+    return given | changes(given, Random(f"{number} changes"))
+
+
+def changes(given: Given, draw: Random) -> Given:
+    """What clients and operators change meanwhile, in a part of the set-ups."""
+    more: Given = {}
+    nodes, several = int(given["nodes"]), given["algorithm"] not in ONE_PERMIT
+    if several and given["priority"] != "0" and draw.random() < 0.5:
+        deadlines = draw.choice(["", "/deadline:uniform:1,500"])
+        more |= {"priority": given["priority"] + deadlines, "raise": "0.2"}
+    most = int(given["want"].partition("-")[2])
+    if several and most > 1 and draw.random() < 0.5:
+        more["release-part"] = "0.3"
+    if several and draw.random() < 0.3:
+        more["permits-change"] = f"{draw.randint(500, 5000)}:{draw.randint(most, 5)}"
+    members = nodes if given["members"] == "all" else int(given["members"])
+    if members > 2 and given.get("disks-lost", "0") == "0" and draw.random() < 0.5:
+        others = [*[f"+{node}" for node in range(members, nodes)], f"-{members - 1}", "-0"]
+        time = draw.randint(500, 2000)  # of both changes, which two members begin
+        more["members-change"] = ",".join([f"{time}:{other}" for other in others[:2]])
+    return more
 
 
 def main() -> int:

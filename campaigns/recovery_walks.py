@@ -4,9 +4,10 @@
 
 A walk follows from its number and its algorithm, so a finding can be walked again. Its bounds are
 drawn: three to five nodes, members or not, one or two permits, crashes, lost disks, cuts, epochs,
-changes of members, doubled and lost messages, slow clocks. Every step is judged; at the end of
-every SERVED-th walk faults stop, and everybody must be served. Exits 1 with the story of the first
-finding of each algorithm.
+changes of members (two at once, too), of permits and of their names, changed priorities, deadlines,
+parts, doubled and lost messages, slow clocks and disks, nodes that stop for good. Every step is
+judged; at the end of every SERVED-th walk faults stop, and everybody must be served. Exits 1 with
+the story of the first finding of each algorithm.
 
 Walks are weak where a search is strong: they see deep states, and few of them.
 """
@@ -98,7 +99,7 @@ def words(algorithm: str, draw: Random) -> dict[str, Any]:
     node = draw.randrange(nodes)
     several = any(":2" in request for request in requests)
     lease, slow = draw.choice([2, 3]), draw.choice([0, 1])
-    return {
+    table = {
         "algorithm": algorithm,
         "topology": draw.choice(["line", "ring", "complete", "star"]) if nodes > 2 else "line",
         "nodes": nodes,
@@ -123,6 +124,27 @@ def words(algorithm: str, draw: Random) -> dict[str, Any]:
         "handshakes": draw.choice(["eager", "any"]),
         "renewals": draw.choice(["meet", "travel"]),
     }
+    return table | changes(table, many, draw)
+
+
+def changes(table: dict[str, Any], many: bool, draw: Random) -> dict[str, Any]:
+    """What a part of the walks have besides: deadlines, another change of members, other permits,
+    disks that hang, a node that stops for good."""
+    nodes, members, permits = table["nodes"], int(table["members"]), table["permits"]
+    more: dict[str, Any] = {"slow_disks": draw.choice([0, 0, 2])}
+    if members > 2 and draw.random() < 0.3:
+        more |= {"crashes": 2, "stay_dead": 1}
+    if many and draw.random() < 0.5:
+        more["requests"] = [one + draw.choice(["", ".2", ".7"]) for one in table["requests"]]
+        more["raises"] = [f"{node}:{draw.choice(['5', '1.99'])}" for node in range(nodes)]
+    if members < nodes or nodes > 3:
+        other = draw.choice([f"{'remove' if i < members else 'add'} {i}" for i in range(nodes)])
+        if other not in table["member_changes"]:
+            more["member_changes"] = [*table["member_changes"], other]
+    if many and draw.random() < 0.5:  # after that, a lost disk is more than is promised
+        more |= {"slots": True, "forgets": 0, "resizes": [3 - permits]}
+        more["renames"] = draw.choice([["1,2"], ["2"], []])
+    return more
 
 
 class Walk:
