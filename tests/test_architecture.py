@@ -108,7 +108,7 @@ COMMAND_LINES = {
     "check/mutants.py",
     "live/pools/peers.py",
     "sweep/runs.py",
-    "web/menu.py",
+    "web/opening.py",
 }
 """Files that write whole command lines, to be copied."""
 DECLARATIONS = {

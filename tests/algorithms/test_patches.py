@@ -59,7 +59,8 @@ def test_nothing_is_run_for_a_list() -> None:
     code = (
         "import sys; from meshlock.check.riddles import riddles;"
         "from meshlock.check.mutants import command;"
-        "from meshlock.web.menu import offered; from meshlock.algorithms.mutants import catalogue;"
+        "from meshlock.web.opening import offered;"
+        "from meshlock.algorithms.mutants import catalogue;"
         "riddles(); offered(); [command(m) for m in catalogue.MUTANTS.values()];"
         "print([name for name in sys.modules if ':' in name])"
     )

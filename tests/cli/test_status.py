@@ -8,8 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from meshlock.cli.pool import text
-from meshlock.cli.status import picture
-from meshlock.cli.top import rates
+from meshlock.cli.status import picture, rates
 
 
 def pool(**changes: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from meshlock.cli.main import app
 from meshlock.live.interfaces import messages
 from meshlock.live.interfaces.agent_settings import AgentSettings, PoolSettings
 from meshlock.live.interfaces.http import Interface
-from meshlock.live.interfaces.openapi import description
+from meshlock.live.interfaces.operations import description
 from meshlock.live.pools import status
 from meshlock.live.pools.grants import Acquire
 

@@ -26,9 +26,8 @@ from virtual_judge import Judge
 from meshlock import Node
 from meshlock.errors import NodeClosed, Refused
 from meshlock.live.chaos.readiness import Readiness
-from meshlock.live.interfaces.http import Interface
+from meshlock.live.interfaces.http import Interface, Session
 from meshlock.live.interfaces.messages import AcquireRequest as Body
-from meshlock.live.interfaces.sessions import Session
 from meshlock.live.links.mesh import DRIFT
 from meshlock.live.machine import clock
 from meshlock.live.pools.grants import Acquire, Grant, Pool

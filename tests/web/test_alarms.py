@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from meshlock.web.alarms import alarms
+from meshlock.web.live import alarms
 
 FINE = {"known": True, "why": "", "conflict": "", "unreachable": [], "waiting": []}
 FINE |= {"members": 0, "reachable": 0, "quorum": 0}

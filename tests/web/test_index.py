@@ -16,11 +16,9 @@ from meshlock.cli.main import app
 from meshlock.cli.view import view
 from meshlock.errors import Refused
 from meshlock.trace.reader import BadTrace
-from meshlock.web.handlers import constants, handlers
-from meshlock.web.index import WINDOW, Index, open_trace
-from meshlock.web.ran import Ran
+from meshlock.web.handlers import Ran, constants, handlers
+from meshlock.web.index import WINDOW, Index, Snapshot, TraceEvent, open_trace
 from meshlock.web.sequence import Diagram
-from meshlock.web.snapshot import Snapshot, TraceEvent
 
 
 def simulated(tmp_path, *more):

@@ -13,8 +13,7 @@ from meshlock.live.chaos.relay import Relay
 from meshlock.live.interfaces.http import Interface
 from meshlock.live.interfaces.serving import serving_port
 from meshlock.live.links.dialler import split
-from meshlock.web.live import LivePage, view
-from meshlock.web.page_requests import PageRequests
+from meshlock.web.live import LivePage, PageRequests, view
 from ports import free_port
 from waiting import LIMIT, eventually, run, sooner_or_later
 
@@ -275,7 +274,7 @@ def test_permits_and_links_can_be_asked_for_where_that_is_allowed(browser):
 
 
 def test_permits_go_back_when_the_tab_is_closed(browser, monkeypatch):
-    monkeypatch.setattr("meshlock.web.page_requests.ABANDONED_AFTER", LIMIT)
+    monkeypatch.setattr("meshlock.web.live.ABANDONED_AFTER", LIMIT)
     requests = []
 
     def noted(node):
@@ -293,7 +292,7 @@ def test_permits_go_back_when_the_tab_is_closed(browser, monkeypatch):
                 sooner_or_later(lambda seen=seen: request.seen > seen)
             clients = mesh.nodes["gate"].pools["docks"].adapter.clients
             assert len(clients) == 1
-        monkeypatch.setattr("meshlock.web.page_requests.ABANDONED_AFTER", 0.1)
+        monkeypatch.setattr("meshlock.web.live.ABANDONED_AFTER", 0.1)
         sooner_or_later(lambda: not clients)
         assert request.why == "the page was closed"
 

@@ -6,7 +6,7 @@ import pytest
 
 from meshlock.check.riddles import riddles
 from meshlock.errors import Refused
-from meshlock.web.riddling import RiddleRun
+from meshlock.web.driving import RiddleRun
 
 RAYMOND = next(one for one in riddles() if one.algorithm == "raymond" and one.mutant.steps == 2)
 """That of the page about riddles; its number changes with the mutants."""

@@ -128,41 +128,42 @@ def carry_out(plan: Plan, folder: Path, sockets: Path) -> None:
 def picture(chaos: Chaos) -> RenderableType:
     from time import monotonic
 
-    from rich.console import Group
-    from rich.text import Text
-
     plan, cluster = chaos.plan, chaos.cluster
     able = cluster.served()
     table = output.table("node", "state", "clock", "starts", "holds", steady=True)
     for name, agent in cluster.agents.items():
         if name not in cluster.state.up:
-            state = Text("down", style="red")
+            state = output.text("down", style="red")
         elif name in cluster.state.stopped:
-            state = Text("paused", style="yellow")
+            state = output.text("paused", style="yellow")
         elif name in able:
-            state = Text("well", style="green")
+            state = output.text("well", style="green")
         else:
-            state = Text("cut off", style="magenta")
+            state = output.text("cut off", style="magenta")
         held = sum(
             cluster.state.open.get(slot.name, 0) for slot in cluster.slots if slot.node == name
         )
         clock = f"{(agent.rate - 1) * 100:+.2f} %"
-        table.add_row(name, state, clock, str(agent.starts), Text("■" * held, style="cyan"))
+        table.add_row(name, state, clock, str(agent.starts), output.text("■" * held, style="cyan"))
     gone = monotonic() - chaos.began
-    title = Text(
+    title = output.text(
         f"{len(plan.nodes)} agents, {plan.permits} permits, leases of {plan.lease:g} s, "
         f"seed {plan.seed}: {chaos.phase}, {gone:.0f} s of {plan.seconds:.0f} and a little",
         style="bold",
     )
     counts = ", ".join(f"{count} {kind}" for kind, count in sorted(chaos.faults.items()))
-    grants = Text(f"{cluster.granted:,} grants; {counts or 'no fault yet'}")
-    return Group(title, Text(), table, Text(), grants, Text("\n".join(chaos.news[-NEWS:]), "dim"))
+    grants = output.text(f"{cluster.granted:,} grants; {counts or 'no fault yet'}")
+    return output.group(
+        title,
+        output.text(),
+        table,
+        output.text(),
+        grants,
+        output.text("\n".join(chaos.news[-NEWS:]), "dim"),
+    )
 
 
 def summary(found: dict[str, Any], keep: Path | None) -> RenderableType:
-    from rich.console import Group
-    from rich.text import Text
-
     table = output.table("fault", "struck>", "alone>", "next grant>", "worst>", "idle>", "worst>")
     for kind, count in found["faults"].items():
         times = found["recovery"][kind]
@@ -170,7 +171,7 @@ def summary(found: dict[str, Any], keep: Path | None) -> RenderableType:
         table.add_row(kind, str(count), str(times["measured"]), *map(seconds_of, row))
     back = found["permits_back"]
     client, node = back["client killed"], back["node killed"]
-    lines = Text(
+    lines = output.text(
         f"\n{found['kills']} kills, {found['pauses']} pauses, {found['partitions']} partitions, "
         f"{found['restarts']} restarts ({found['restarts_without_memory']} without memory), "
         f"{found['grants']:,} grants in {found['seconds']:.0f} s, "
@@ -194,7 +195,7 @@ def summary(found: dict[str, Any], keep: Path | None) -> RenderableType:
         lines.append(f"The record shows no violation of {', '.join(PROPERTIES)}.", "green")
     if keep is not None:
         lines.append(f"\nPlan, record and logs are in {keep}.", "dim")
-    return Group(table, lines)
+    return output.group(table, lines)
 
 
 def seconds_of(time: float | None) -> str:

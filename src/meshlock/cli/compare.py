@@ -103,8 +103,6 @@ def refuse_if_impossible(path: Path) -> None:
 
 
 def side_by_side(results: dict[str, Result]) -> RenderableType:
-    from rich.console import Group
-
     from meshlock.sweep.measures import NAMES, measured
 
     table = output.table("")
@@ -135,4 +133,4 @@ def side_by_side(results: dict[str, Result]) -> RenderableType:
         for name, result in results.items()
         if result.broken
     ]
-    return Group(table, *broken)
+    return output.group(table, *broken)

@@ -56,9 +56,6 @@ COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "red")
 def picture(demo: Demo) -> RenderableType:
     from time import monotonic
 
-    from rich.console import Group
-    from rich.text import Text
-
     from meshlock.live.demo.run import PERMITS, PRIORITIES
 
     headings = ("node", "links", "token", "holds", "waiting, by priority", "entries>")
@@ -66,7 +63,7 @@ def picture(demo: Demo) -> RenderableType:
     holders = [state for state in demo.states if state.get("token")]
     newest = max([state["at"] for state in holders], default=0.0)  # the others have passed it on
     for number, state in enumerate(demo.states):
-        links = Text()
+        links = output.text()
         for link in demo.links:
             if number in link:
                 other = demo.names[link[0] + link[1] - number]
@@ -74,32 +71,29 @@ def picture(demo: Demo) -> RenderableType:
                 links.append(other, style="green" if up else "red strike").append(" ")
         waiting = [state.get("waiting", []).count(priority) for priority in PRIORITIES]
         table.add_row(
-            Text(demo.names[number], style=COLOURS[number]),
+            output.text(demo.names[number], style=COLOURS[number]),
             links,
-            Text("◆" if state.get("token") and state["at"] == newest else "", style="bold"),
-            Text("■" * sum(state.get("holding", ())), style=COLOURS[number]),
+            output.text("◆" if state.get("token") and state["at"] == newest else "", style="bold"),
+            output.text("■" * sum(state.get("holding", ())), style=COLOURS[number]),
             "  ".join(f"{p}:{'·' * n:<1}" for p, n in zip(PRIORITIES, waiting, strict=True)),
             f"{state.get('entries', 0):,}",
         )
-    title = Text(
+    title = output.text(
         f"{len(demo.names)} processes share {PERMITS} permits, mutual TLS; {demo.phase}, "
         f"{monotonic() - demo.began:.0f} s",
         style="bold",
     )
     remark = "What the nodes said last, up to 0.1 s ago; the audit judges what they recorded."
-    news = Text("\n".join([remark, "", *demo.news[-5:]]), style="dim")
-    return Group(title, Text(), table, Text(), news)
+    news = output.text("\n".join([remark, "", *demo.news[-5:]]), style="dim")
+    return output.group(title, output.text(), table, output.text(), news)
 
 
 def summary(found: dict[str, Any], trace: Path | None) -> RenderableType:
-    from rich.console import Group
-    from rich.text import Text
-
     table = output.table("waited for the permits", "entries>", "p50>", "p95>", "max>")
     for priority, spread in found["waiting_by_priority"].items():
         times = [f"{spread[key] * 1000:.1f} ms" for key in ("p50", "p95", "max")]
         table.add_row(f"priority {priority}", f"{spread['entries']:,}", *times)
-    lines = Text(
+    lines = output.text(
         f"\n{found['entries']} entries, {found['messages_per_entry']:.1f} messages per entry, "
         f"{found['cuts']} cuts, {found['unserved']} requests unserved\n"
     )
@@ -110,4 +104,4 @@ def summary(found: dict[str, Any], trace: Path | None) -> RenderableType:
         lines.append(f"{name} violated: {sentence}\n", "bold red")
     if trace is not None:
         lines.append(f"\nThe trace is in {trace}: meshlock audit {trace}", "dim")
-    return Group(Text(), table, lines)
+    return output.group(output.text(), table, lines)

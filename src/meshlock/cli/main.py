@@ -48,7 +48,7 @@ app = Commands(
         "agent": "agent:agent",
         "exec": "exec:command",
         "status": "status:status",
-        "top": "top:top",
+        "top": "status:top",
         "chaos": "chaos:chaos",
         "view": "view:view",
         "certs": "certs:certs",

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Group, RenderableType
     from rich.table import Table
+    from rich.text import Text
 
 UNBOUNDED = 10_000
 """Columns; no line is as long."""
@@ -98,6 +99,18 @@ def columns(rows: Sequence[Sequence[str]]) -> str:
         folded = textwrap.wrap(row[-1], max(16, edge - indent))
         found += [start + folded[0], *(" " * indent + more for more in folded[1:])]
     return "\n".join([click.style(found[0], bold=True), *found[1:]])
+
+
+def text(words: str = "", style: str = "") -> Text:
+    from rich.text import Text
+
+    return Text(words, style)
+
+
+def group(*shown: RenderableType) -> Group:
+    from rich.console import Group
+
+    return Group(*shown)
 
 
 def table(*headings: str, steady: bool = False) -> Table:

@@ -1,16 +1,17 @@
-"""meshlock status: what the agent of this machine knows."""
+"""meshlock status and top: what the agent of this machine knows, once or refreshed."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from meshlock.cli.flags import JSON, SOCKET
-from meshlock.cli.output import UNBOUNDED, report, table
+from meshlock.cli.output import UNBOUNDED, group, report, table, text
 from meshlock.errors import Refused
+from meshlock.settings import option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.table import Table
 
@@ -63,46 +64,39 @@ def picture(
 
     With entries per second where they were measured.
     """
-    from rich.console import Group
-    from rich.text import Text
-
     protected = "protected by TLS" if found["protected"] else "not protected: this machine only"
-    return Group(
-        Text(f"{found['node']} at {found['address']}, links {protected}\n", style="bold"),
+    return group(
+        text(f"{found['node']} at {found['address']}, links {protected}\n", style="bold"),
         *pools(found, rates),
-        Text(),
+        text(),
         *clients(found, most_clients),
-        Text(),
+        text(),
         links(found["links"]),
         *[
-            Text(f"no link to {address}: {reason}", style="yellow")
+            text(f"no link to {address}: {reason}", style="yellow")
             for address, reason in sorted(found.get("no_link", {}).items())
         ],
-        Text(),
+        text(),
         *chart(found["node"], found["map"]),
     )
 
 
 def links(known: dict[str, Any]) -> RenderableType:
-    from rich.text import Text
-
     if not known:
-        return Text("no links: this node is alone", style="yellow")
+        return text("no links: this node is alone", style="yellow")
     rows: Rows = []
     for peer, link in sorted(known.items()):
-        state = Text("up", style="green") if link["up"] else Text("down", style="red")
+        state = text("up", style="green") if link["up"] else text("down", style="red")
         if link["left"] or link.get("gone"):
-            state = Text("left" if link["left"] else "gone", style="dim")
+            state = text("left" if link["left"] else "gone", style="dim")
         rows.append([peer, state, link["address"] or "", str(link["unacknowledged"] or "")])
     return Narrowing(["link", "state", "address", "unacknowledged>"], rows)
 
 
 def pools(found: dict[str, Any], rates: dict[str, float] | None) -> list[RenderableType]:
     """A row for each pool, and below them what is wrong with any."""
-    from rich.text import Text
-
     if not found["pools"]:
-        return [Text("no pools: make one with --pool NAME=PERMITS", style="yellow")]
+        return [text("no pools: make one with --pool NAME=PERMITS", style="yellow")]
     names = ["pool", "permits>", "token", "free>", "held>", "waiting>", "longest>", "entries here>"]
     rows: Rows = []
     remarks: list[RenderableType] = []
@@ -112,7 +106,7 @@ def pools(found: dict[str, Any], rates: dict[str, float] | None) -> list[Rendera
         if known and rates is not None:
             rows[-1].append(f"{rates[name]:.1f}" if name in rates else "")
         said = remarks_on(name, pool) if known else [(f"{name}: {pool['why']}", "yellow")]
-        remarks += [Text(text, style) for text, style in said]
+        remarks += [text(words, style) for words, style in said]
     return [Narrowing([*names, *([] if rates is None else ["per s>"])], rows), *remarks]
 
 
@@ -172,26 +166,24 @@ def leases(name: str, pool: dict[str, Any], known: bool) -> Iterator[tuple[str, 
 
 def clients(found: dict[str, Any], most: int) -> list[RenderableType]:
     """Who holds permits and who waits for them, in the whole mesh, as ledgers of tokens say."""
-    from rich.text import Text
-
     rows: Rows = []
     unlisted = unlisted_permits = 0
     for name, pool in sorted(found["pools"].items()):
         who = pool.get("who", {"holding": [], "waiting": [], "queued": 0, "held": None})
         for one in who["holding"]:
-            holds = Text("lapses", style="red") if one["lapsing"] else Text("holds", style="green")
+            holds = text("lapses", style="red") if one["lapsing"] else text("holds", style="green")
             slots = " ".join(one["slots"])
             rows.append([name, holds, *person(one), slots and short(slots), "", ""])
         for one in who["waiting"]:
             deadline = "" if one["deadline"] is None else left(one["deadline"])
-            waits = Text("waits", style="yellow")
+            waits = text("waits", style="yellow")
             rows.append([name, waits, *person(one), "", str(one["priority"]), deadline])
         unlisted += who["queued"] - len(who["waiting"])
         if who["held"] is not None:
             out = who["held"] + who["surplus"]
             unlisted_permits += out - sum(one["want"] for one in who["holding"])
     if not rows:
-        return [Text("nobody holds or waits", style="dim")]
+        return [text("nobody holds or waits", style="dim")]
     headings = ["pool", "client", "permits>", "for>", "node", "label", "slots", "priority>"]
     if any(row[-1] for row in rows):
         headings.append("deadline>")
@@ -200,7 +192,7 @@ def clients(found: dict[str, Any], most: int) -> list[RenderableType]:
         rows = rows[: most - 1]
     rest = [f"... and {unlisted} more"] if unlisted else []
     rest += [f"... and holders of {unlisted_permits} more permits"] if unlisted_permits else []
-    return [Narrowing(headings, rows), *[Text(line, style="dim") for line in rest]]
+    return [Narrowing(headings, rows), *[text(line, style="dim") for line in rest]]
 
 
 def person(one: dict[str, Any]) -> tuple[str, str, str, str]:
@@ -228,8 +220,6 @@ def chart(me: str, known: dict[str, Any]) -> list[RenderableType]:
     """The whole mesh, the nearest first, those who cannot be reached last."""
     from math import inf
 
-    from rich.text import Text
-
     def distance(name: str) -> float:
         away: float | None = known[name]["distance"]
         return inf if away is None else away
@@ -238,14 +228,14 @@ def chart(me: str, known: dict[str, Any]) -> list[RenderableType]:
     for name in sorted(known, key=lambda name: (distance(name), name)):
         node, links = known[name], " ".join(known[name]["links"])
         if node["left"] or node.get("gone"):
-            nodes.add_row(name, Text("left" if node["left"] else "gone", style="dim"))
+            nodes.add_row(name, text("left" if node["left"] else "gone", style="dim"))
         elif node["distance"] is None:
-            nodes.add_row(name, Text("unreachable", style="red"), Text(links, style="dim"))
+            nodes.add_row(name, text("unreachable", style="red"), text(links, style="dim"))
         else:
             nodes.add_row(name, "here" if name == me else str(node["distance"]), links)
     only = "{} is a single point of failure: without it, other nodes cannot reach each other"
     alone = [name for name in sorted(known) if known[name]["only_way"]]
-    return [nodes, *[Text(only.format(name), "yellow") for name in alone]]
+    return [nodes, *[text(only.format(name), "yellow") for name in alone]]
 
 
 class Narrowing:
@@ -264,3 +254,82 @@ class Narrowing:
             if console.measure(shown, options=unbounded).maximum <= options.max_width:
                 break
         yield shown
+
+
+WINDOW = 5.0
+"""Seconds over which entries per second are counted, so that the figure can be read."""
+
+
+def top(
+    socket: str | None = SOCKET,
+    every: float = option(0.5, "Set the seconds between two refreshes.", least=0.05),
+) -> None:
+    """Watch pools, holders, waiting clients and links; q or Ctrl-C ends it.
+
+    Example: meshlock top
+    """
+    from rich.console import Console
+    from rich.live import Live
+
+    from meshlock.live.interfaces.agent_connection import Connection
+
+    agent = Connection(socket)
+    console = Console()
+    if not console.is_terminal:
+        raise Refused("top needs a terminal to draw on: use 'meshlock status', or its --json.")
+    past: list[tuple[float, dict[str, int]]] = []
+    try:
+        with keys() as ended, Live(console=console, screen=True, auto_refresh=False) as live:
+            while True:
+                found = read_status(agent)
+                clients = max(3, console.height - len(found["pools"]) - len(found["links"]) - 9)
+                live.update(picture(found, rates(past, found), clients), refresh=True)
+                if ended(every):
+                    break
+    except KeyboardInterrupt:
+        pass
+
+
+def rates(past: list[tuple[float, dict[str, int]]], found: dict[str, Any]) -> dict[str, float]:
+    """Entries per second of each pool since the oldest look that is remembered."""
+    import time
+
+    now = time.monotonic()
+    entries = {name: pool.get("entries", 0) for name, pool in found["pools"].items()}
+    past.append((now, entries))
+    while len(past) > 2 and now - past[1][0] >= WINDOW:
+        past.pop(0)
+    then, before = past[0]
+    if len(past) == 1:
+        return {}
+    return {
+        name: (count - before.get(name, count)) / (now - then) for name, count in entries.items()
+    }
+
+
+@contextmanager
+def keys() -> Iterator[Any]:
+    """Wait this number of seconds; true as soon as q is pressed."""
+    import os
+    import select
+    import sys
+    import termios
+    import time
+    import tty
+
+    if not sys.stdin.isatty():
+        yield lambda seconds: time.sleep(seconds)
+        return
+    keyboard = sys.stdin.fileno()
+    before = termios.tcgetattr(keyboard)
+
+    def pressed(seconds: float) -> bool:
+        ready, _, _ = select.select([keyboard], [], [], seconds)
+        typed = os.read(keyboard, 64) if ready else b"nothing"
+        return not typed or b"q" in typed.lower()
+
+    try:
+        tty.setcbreak(keyboard)
+        yield pressed
+    finally:
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)

@@ -7,9 +7,11 @@ common clock. Between two cuts they step together; the one with less to do waits
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO
 
 from meshlock.algorithms.actor import Algorithm
 from meshlock.algorithms.registry import find
@@ -17,10 +19,11 @@ from meshlock.errors import Refused
 from meshlock.simulate import scenario
 from meshlock.simulate.player import Player
 from meshlock.simulate.scenario import Scenario
+from meshlock.simulate.settings import run_settings, simulation
+from meshlock.simulate.whole_run import whole_run
 from meshlock.trace.writer import TraceWriter
 from meshlock.web.driving import Growing, whole
-from meshlock.web.index import Index
-from meshlock.web.menu import simulated_run
+from meshlock.web.index import Index, open_trace
 
 MOST_NODES = 20
 MOST_REQUESTS = 100
@@ -111,6 +114,22 @@ class Comparison:
             "rows": self.rows(),
             "remarks": [side.remarks for side in self.sides],
         }
+
+
+def written(name: str, write: Callable[[BinaryIO], object]) -> Index:
+    """The index of a trace that is written now."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name.replace('/', ' ')}.jsonl"
+        with path.open("wb") as file:
+            write(file)
+        return open_trace(path)  # keeps the file open, though it has no name any more
+
+
+def simulated_run(settings: dict[str, str | int]) -> Index:
+    def run(file: BinaryIO) -> None:
+        whole_run(simulation(run_settings(settings), TraceWriter(file, True)), lambda: None)
+
+    return written("run", run)
 
 
 def workload(asked: dict[str, Any]) -> dict[str, str | int]:

@@ -14,9 +14,8 @@ import msgspec
 
 from meshlock.errors import Refused
 from meshlock.web.answers import PAGE
-from meshlock.web.handlers import constants, handlers
+from meshlock.web.handlers import Ran, constants, handlers
 from meshlock.web.index import WINDOW, Index
-from meshlock.web.ran import Ran
 
 MOST_STEPS = 20_000
 WATCHED = 2_000

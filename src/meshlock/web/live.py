@@ -8,7 +8,9 @@ header, which no page of another site can send, from our own origin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import secrets
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
@@ -21,11 +23,208 @@ from meshlock.live.interfaces.serving import Access
 from meshlock.live.interfaces.site import Response, Route
 from meshlock.live.machine import limits
 from meshlock.live.machine.limits import CutFor, Priority, Want
+from meshlock.live.pools.grants import Grant, Pool
 from meshlock.live.pools.status import Picture
 from meshlock.live.pools.views import View, brief
-from meshlock.web.alarms import alarms
 from meshlock.web.answers import as_json, file, static
-from meshlock.web.page_requests import PageRequests
+
+ABANDONED_AFTER = 15.0
+"""Seconds without the page that asked: then it counts as closed."""
+
+MOST = 100
+KEPT = 60.0
+"""Seconds for which the end of a request is still shown."""
+
+
+class PageRequest:
+    """One request from the page, from asking to the end."""
+
+    def __init__(self, name: str, pool: str, want: int, priority: int) -> None:
+        self.name = name
+        self.pool = pool
+        self.want = want
+        self.priority = priority
+        self.state = "waiting"  # then held, and in the end: returned, refused or lost
+        self.why = ""
+        self.grant: Grant | None = None
+        self.work: asyncio.Task[None] | None = None
+        self.seen = asyncio.get_running_loop().time()
+
+    @property
+    def over(self) -> bool:
+        return self.state not in ("waiting", "held")
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "request": self.name,
+            "pool": self.pool,
+            "want": self.want,
+            "priority": self.priority,
+            "state": self.state,
+            "why": self.why,
+            "fence": str(self.grant.fence) if self.grant and self.grant.fence else None,
+        }
+
+
+class PageRequests:
+    def __init__(self, node: LocalNode) -> None:
+        self.node = node
+        self.all: dict[str, PageRequest] = {}
+        self.sweeping: asyncio.TimerHandle | None = None
+
+    def start(self, pool: str, want: int, priority: int) -> PageRequest:
+        if sum(not request.over for request in self.all.values()) >= MOST:
+            raise Refused(f"{MOST} requests from the page are open: withdraw or release some.")
+        if pool not in self.node.pools:
+            raise Refused(f"This node has no pool '{pool[:64]}'.")
+        self.node.pools[pool].refuse_impossible(want, priority)
+        request = PageRequest(secrets.token_urlsafe(9), pool, want, priority)
+        self.all[request.name] = request
+        request.work = asyncio.get_running_loop().create_task(self.run(request))
+        self.node.mesh.failures.mind("page", request.work)
+        self.sweep_later()
+        return request
+
+    async def run(self, request: PageRequest) -> None:
+        try:
+            pool = Pool(self.node.registry.use(request.pool))
+            request.grant = await pool.acquire(request.want, priority=request.priority)
+            request.state = "held"
+            if await request.grant.wait_lost():
+                self.end(request, "lost", "the permits were revoked")
+        except Refused as error:
+            self.end(request, "refused", str(error))
+        except Exception as error:
+            self.end(request, "refused", f"the agent failed ({error!r})")
+            raise
+
+    def release(self, name: str, why: str = "") -> PageRequest:
+        request = self.all.get(name)
+        if request is None:
+            raise Refused("There is no such request: it has ended.")
+        if not request.over:
+            assert request.work is not None
+            request.work.cancel()
+            if request.grant is not None:
+                request.grant.release()
+            self.end(request, "released", why)
+        return request
+
+    def end(self, request: PageRequest, state: str, why: str) -> None:
+        request.state, request.why = state, why
+        request.seen = asyncio.get_running_loop().time()
+
+    def mark_seen(self, names: list[str]) -> None:
+        """The page that asked for these is still there."""
+        now = asyncio.get_running_loop().time()
+        for name in names:
+            request = self.all.get(name)
+            if request is not None and not request.over:
+                request.seen = now
+
+    def sweep_later(self) -> None:
+        if self.sweeping is None and self.all:
+            self.sweeping = self.node.mesh.failures.later(1.0, "page", self.sweep)
+
+    def sweep(self) -> None:
+        self.sweeping = None
+        try:
+            self.end_old()
+        finally:
+            self.sweep_later()
+
+    def end_old(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for name, request in list(self.all.items()):
+            if request.over and now - request.seen > KEPT:
+                del self.all[name]
+            elif not request.over and now - request.seen > ABANDONED_AFTER:
+                self.release(name, "the page was closed")
+
+
+LONG = 30.0
+"""Seconds that are too long to wait for permits."""
+
+SILENT = 5.0
+"""Rounds of questions after which a node that can be reached should have answered."""
+
+
+def alarms(shown: dict[str, Any]) -> list[str]:
+    """Of what the page shows: see :func:`.live.view`."""
+    return [*of_pool(shown), *of_nodes(shown), *of_links(shown)]
+
+
+def of_pool(shown: dict[str, Any]) -> Iterator[str]:
+    views = {name: node["pool_view"] for name, node in shown["nodes"].items() if node["pool_view"]}
+    conflicts = dict.fromkeys(view["conflict"] for view in views.values() if view["conflict"])
+    yield from conflicts
+    mine = views.get(shown["node"])
+    if mine and not mine["known"]:
+        yield f"{shown['pool']}: {mine['why']}."
+    few = [name for name, view in views.items() if view["reachable"] < view["quorum"]]
+    if few:
+        yield (
+            f"Quorum lost: {listed(few)} cannot reach {views[few[0]]['quorum']} of "
+            f"the {views[few[0]]['members']} members, and no permits are granted there."
+        )
+    left = {name for name, node in shown["nodes"].items() if node["left"] or node["gone"]}
+    unreachable = sorted({name for view in views.values() for name in view["unreachable"]} - left)
+    if unreachable:
+        yield f"{listed(unreachable)} unreachable in this pool."
+    if shown["in_doubt"]:
+        yield (
+            f"Permits in doubt: {shown['in_doubt']} messages that carried them were "
+            "sent to a node that restarted."
+        )
+    for name, view in views.items():
+        slow = [one["seconds"] for one in view["waiting"] if one["seconds"] > LONG]
+        if slow:
+            yield f"{len(slow)} at {name} waiting for more than {LONG:.0f} s."
+
+
+def of_nodes(shown: dict[str, Any]) -> Iterator[str]:
+    missed = [
+        name
+        for name, node in shown["nodes"].items()
+        if node["distance"] is None and not node["left"] and not node["gone"]
+    ]
+    if missed:
+        longest = max(shown["nodes"][name]["unreachable_for"] or 0.0 for name in missed)
+        since = f"for {longest:.0f} s" if len(missed) == 1 else f"for up to {longest:.0f} s"
+        yield f"{listed(missed)} unreachable ({since})."
+    only = [name for name, node in shown["nodes"].items() if node["only_way"]]
+    for name in sorted(only):
+        yield (
+            f"{name} is a single point of failure: without it, other nodes cannot reach each other."
+        )
+    patience = SILENT * shown["every"]
+    silent = [
+        name
+        for name, node in shown["nodes"].items()
+        if node["distance"] is not None and (node["age"] or 0.0) > patience
+    ]
+    if silent:
+        yield f"{listed(silent)} did not answer for {patience:.0f} s, but is reachable."
+
+
+def of_links(shown: dict[str, Any]) -> Iterator[str]:
+    for peer, link in shown["links"].items():
+        if link["cut_for"] is not None:
+            yield (f"The link to {peer} is cut on purpose for another {link['cut_for']:.0f} s.")
+        elif not link["up"] and not link["gone"] and (link["unacknowledged"] or not link["left"]):
+            owed = link["unacknowledged"]
+            carried = "a message with permits for it waits"
+            if owed > 1:
+                carried = f"{owed} messages with permits for it wait"
+            yield f"The link to {peer} is down{f'; {carried}' if owed else ''}."
+
+
+def listed(names: list[str]) -> str:
+    names = sorted(names)
+    if len(names) > 4:
+        return f"{', '.join(names[:3])} and {len(names) - 3} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
 
 T = TypeVar("T")
 

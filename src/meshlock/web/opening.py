@@ -1,26 +1,116 @@
-"""What the page asks for to open something: the menu, files, riddles, two runs to compare."""
+"""What the page asks for to open something: the menu, files, riddles, two runs to compare.
+
+A run has the name of its entry in the menu, so that a link to it works again after the server was
+restarted.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+import tomllib
+from collections.abc import AsyncGenerator, Iterator
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
 
-from meshlock.check.riddles import riddle
+from meshlock.algorithms.mutants import catalogue
+from meshlock.algorithms.mutants.mutant import Mutant
+from meshlock.algorithms.registry import find
+from meshlock.check.counterexample import Search
+from meshlock.check.mutants import command
+from meshlock.check.riddles import riddle, riddles
 from meshlock.errors import Refused
 from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
 from meshlock.live.interfaces.site import Response, Route
+from meshlock.simulate import scenario
+from meshlock.simulate.player import play
 from meshlock.trace.reader import BadTrace
-from meshlock.web import menu
+from meshlock.trace.writer import TraceWriter
 from meshlock.web.answers import HEADERS, as_json, asked
-from meshlock.web.comparison import TOPOLOGIES, Comparison
-from meshlock.web.driving import PageRun, choices
+from meshlock.web.comparison import TOPOLOGIES, Comparison, simulated_run, written
+from meshlock.web.driving import PageRun, RiddleRun, choices
 from meshlock.web.index import Index, open_trace
-from meshlock.web.riddling import RiddleRun
+
+EXAMPLES = Path(__file__).with_name("examples.toml")
+
+MOST_STATES = 200_000
+"""Of a search for a counterexample; all but the large ones need a quarter of it at most."""
+
+AT_ONCE = 500
+"""States between two looks at the clients that wait."""
+
+
+@cache
+def examples() -> dict[str, dict[str, str | int]]:
+    """By the name of the study: a title, and settings of a run."""
+    return tomllib.loads(EXAMPLES.read_text(encoding="utf-8"))
+
+
+@cache
+def offered() -> dict[str, list[dict[str, Any]]]:
+    """The entries by their kinds."""
+    scripts = [scenario.scenario(name) for name in scenario.names()]
+    return {
+        "scenario": [
+            {"name": script.name, "title": script.title, "algorithm": script.algorithm}
+            for script in scripts
+        ],
+        "mutant": [
+            {"name": mutant.name, "title": mutant.mistake, "breaks": mutant.breaks}
+            for mutant in catalogue.MUTANTS.values()
+            if mutant.breaks
+        ],
+        "study": [
+            {"name": name, "title": example["title"]} for name, example in examples().items()
+        ],
+        "riddle": [
+            {
+                "name": str(each.number),
+                "title": f"this {each.algorithm} is broken",
+                "steps": each.mutant.steps,
+            }
+            for each in riddles()
+        ],
+    }
+
+
+def scenario_run(name: str, algorithm: str) -> Index:
+    if name not in scenario.names():
+        raise Refused(f"There is no scenario '{name}'.")
+    if algorithm:
+        find(algorithm)
+    return written(name, lambda file: play(name, algorithm or None, TraceWriter(file, True), {}))
+
+
+def example_run(name: str) -> Index:
+    if name not in examples():
+        raise Refused(f"There is no study '{name}'.")
+    return simulated_run({k: value for k, value in examples()[name].items() if k != "title"})
+
+
+class Counterexample:
+    """Is being looked for: go through its :meth:`progress`, then it is in ``index``."""
+
+    def __init__(self, name: str) -> None:
+        self.mutant: Mutant = catalogue.mutant(name)
+        self.index: Index | None = None
+
+    def progress(self) -> Iterator[str]:
+        search = Search(self.mutant, MOST_STATES)
+        while search.run(AT_ONCE):
+            yield search.progress()
+        found = search.found
+        if found is None:
+            raise Refused(
+                f"It takes too long here: nothing was found among {search.progress()}. "
+                f"Use {command(self.mutant)} --trace way.jsonl, and open that file."
+            )
+        self.index = written(self.mutant.name, search.write)
+        self.index.report(found.name, found.text)
+
 
 MOST_BYTES = 32_000_000
 """Of one trace; for larger ones there is `meshlock view`."""
@@ -119,7 +209,7 @@ class Opening:
         self.compared = 0
 
     def menu(self, _request: HTTPRequest) -> Response:
-        return as_json({**menu.offered(), "algorithms": [entry["name"] for entry in choices()]})
+        return as_json({**offered(), "algorithms": [entry["name"] for entry in choices()]})
 
     # -- entries of the menu -----------------------------------------------------------------
 
@@ -136,13 +226,13 @@ class Opening:
                 run = self.shelf.drive(RiddleRun(riddle(int(name[:6]))))
             elif kind == "scenario":
                 run = f"scenario:{name}:{algorithm}"
-                self.shelf.add_run(run, menu.scenario_run(name, algorithm))
+                self.shelf.add_run(run, scenario_run(name, algorithm))
             elif kind == "study":
                 run = f"study:{name}"
-                self.shelf.add_run(run, menu.example_run(name))
+                self.shelf.add_run(run, example_run(name))
             elif kind == "mutant":
                 run = f"mutant:{name}"
-                search = menu.Counterexample(name)
+                search = Counterexample(name)
                 for progress in search.progress():
                     yield line({"progress": progress})
                     await asyncio.sleep(0)  # others may ask; and the client may disconnect
@@ -202,7 +292,7 @@ class Opening:
         return as_json(comparison.shown(names))
 
     def comparable(self, _request: HTTPRequest) -> Response:
-        scenarios = menu.offered()["scenario"]
+        scenarios = offered()["scenario"]
         names = [entry["name"] for entry in choices()]
         return as_json({"scenarios": scenarios, "algorithms": names, "topologies": TOPOLOGIES})
 

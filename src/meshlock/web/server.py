@@ -17,13 +17,11 @@ from meshlock.live.interfaces.server import serve_port
 from meshlock.live.interfaces.serving import Access
 from meshlock.live.interfaces.site import Handler, Response, Route, Site
 from meshlock.web.answers import HEADERS, answer, as_json, asked, file, static
-from meshlock.web.driving import TOPOLOGIES, DrivenSetUp, PageRun, choices
+from meshlock.web.driving import TOPOLOGIES, DrivenSetUp, PageRun, RiddleRun, choices
 from meshlock.web.export import exported
-from meshlock.web.handlers import constants, handlers
+from meshlock.web.handlers import Ran, constants, handlers
 from meshlock.web.index import WINDOW, Index, open_trace
 from meshlock.web.opening import Opening, Shelf
-from meshlock.web.ran import Ran
-from meshlock.web.riddling import RiddleRun
 from meshlock.web.sequence import Diagram
 
 

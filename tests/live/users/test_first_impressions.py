@@ -22,8 +22,7 @@ from meshlock.live.interfaces.http import Interface
 from meshlock.live.interfaces.serving import serving_socket
 from meshlock.live.pools import members, views
 from meshlock.live.pools.status import GONE
-from meshlock.web.alarms import alarms
-from meshlock.web.live import view
+from meshlock.web.live import alarms, view
 from waiting import LIMIT, a_while, eventually
 
 PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]

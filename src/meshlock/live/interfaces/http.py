@@ -8,8 +8,9 @@ renewed, and belongs to no connection. Who may ask, and where, is in :mod:`.serv
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
-from collections.abc import AsyncGenerator, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from hashlib import blake2b
 from typing import Any
@@ -31,11 +32,96 @@ from meshlock.live.interfaces.operations import (
     get,
     post,
 )
-from meshlock.live.interfaces.sessions import LOOKS, Leased, Session
 from meshlock.live.interfaces.site import EVENTS, Response, answer
 from meshlock.live.pools.grants import Acquire, Grant, moment, time_left
 from meshlock.live.pools.pool import LocalPool
 from meshlock.live.pools.status import Picture, PoolStatus, Status
+
+LOOKS = 6
+"""So often per lease a session is notified, if anything changed."""
+
+MOST_EVENTS = 10_000
+"""That a session keeps until its client asks for them."""
+
+
+class Session:
+    """What one connection holds, and what it should know of that."""
+
+    def __init__(self, name: str, sessions: dict[str, Session]) -> None:
+        self.name = name
+        self.sessions = sessions  # all there are
+        sessions[name] = self
+        self.grants: dict[str, Grant] = {}
+        self.last_grant = 0
+        self.events: list[messages.Event] = []
+        self.last_event = 0
+        self.over = False
+        self.leases: dict[str, float] | None = None  # if renewals are sent, too: the last ones
+        self.rests = 0.0  # seconds between two looks at them
+        self.news = asyncio.Event()
+
+    def notify(self, event: str, grant: str, until: float | None = None) -> None:
+        self.last_event += 1
+        self.events.append(messages.Event(self.last_event, event, grant, until))
+        del self.events[:-MOST_EVENTS]
+        self.news.set()
+
+    def after(self, number: int) -> list[messages.Event]:
+        """Those up to this number are known."""
+        self.events = [event for event in self.events if event.number > number]
+        return self.events
+
+    async def wait(self, seconds: float) -> None:
+        self.news.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.news.wait()
+
+    def shortest(self) -> float | None:
+        """Seconds of the lease that ends first."""
+        leases = [lease for grant in self.grants.values() if (lease := grant.lease) is not None]
+        return min(leases, default=None)
+
+    def note_lease(self, name: str, until: float, lease: float) -> None:
+        """The client has this from the answer; the next look must come in time."""
+        if self.leases is not None:
+            self.leases[name] = until
+            if lease * 2 < self.rests * LOOKS:
+                self.news.set()
+
+    def send_leases(self, told: dict[str, float]) -> None:
+        for name, grant in self.grants.items():
+            until = grant.until
+            if until is not None and told.get(name) != until:
+                told[name] = until
+                self.notify("lease", name, until)
+
+    @property
+    def held(self) -> bool:
+        return bool(self.grants)
+
+    def release(self) -> None:
+        """It ends, and so do its grants."""
+        del self.sessions[self.name]
+        self.over = True
+        for grant in list(self.grants.values()):
+            grant.release()
+        self.news.set()
+
+
+class Leased:
+    """A grant that belongs to no session: its time to live, and what happens when that is over."""
+
+    def __init__(self, grant: Grant, ttl: float, later: Callable[..., Any]) -> None:
+        self.grant = grant
+        self.ttl = ttl
+        self.later = later
+        self.timer = later(ttl, "http", grant.release)
+
+    def renew(self) -> None:
+        self.timer.cancel()
+        self.timer = self.later(self.ttl, "http", self.grant.release)
+
 
 LOOK = 0.1
 """Seconds between two looks at a pool while somebody waits for it to change."""

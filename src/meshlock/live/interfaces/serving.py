@@ -26,6 +26,7 @@ import msgspec
 from meshlock.errors import Refused, setting
 from meshlock.live.interfaces.http import GRANT, Interface
 from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
+from meshlock.live.interfaces.operations import description
 from meshlock.live.interfaces.server import serve_port, serve_unix
 from meshlock.live.interfaces.site import Handler, Response, Route, Site
 from meshlock.live.links.dialler import split
@@ -98,8 +99,6 @@ class Access:
 
 
 def routes(interface: Interface, access: Access | None = None) -> list[Route]:
-    from meshlock.live.interfaces.openapi import description
-
     token = access is not None and bool(access.token)
     described = msgspec.json.encode(description(interface.operations, token))
     found = [Route("GET", "/openapi.json", lambda _: Response(described))]
