@@ -2,14 +2,13 @@
 
 import asyncio
 import shutil
-import socket
 import threading
 import time
 from contextlib import contextmanager
 
 import pytest
 
-from meshlock.live.interfaces.server import serve_listener
+from meshlock.live.interfaces.server import serve_port
 from waiting import LIMIT
 
 FLAGS = [
@@ -26,9 +25,6 @@ FLAGS = [
 @contextmanager
 def served(site):
     """The site on a free port of this machine; gives its address."""
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    listener.listen()
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
@@ -36,8 +32,8 @@ def served(site):
     def done(work):
         return asyncio.run_coroutine_threadsafe(work, loop).result(LIMIT)
 
-    server = done(serve_listener(site, listener))
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    server = done(serve_port(site, "127.0.0.1", 0))
+    yield f"http://127.0.0.1:{server.port()}"
     done(server.close())
     loop.call_soon_threadsafe(loop.stop)
     thread.join(LIMIT)

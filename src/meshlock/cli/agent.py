@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from meshlock.errors import Refused
+from meshlock.errors import Attempt, Refused
 from meshlock.live.interfaces.agent_settings import AgentSettings, PoolSettings
 from meshlock.settings import argument, option
 
@@ -34,7 +34,6 @@ def agent(
 
     from meshlock.algorithms.outside import load
     from meshlock.live.interfaces import configuration as conf
-    from meshlock.live.machine.error_text import error_text
     from meshlock.live.machine.logs import set_up
     from meshlock.live.machine.loop import run
 
@@ -54,12 +53,8 @@ def agent(
         more["links"] = [text.split(",") for text in more["links"]]
     settings.pools.update(conf.pool_flag(text, more) for text in pool)
     if settings.trace is not None:
-        try:
+        with Attempt(f"write traces to {settings.trace}"):
             Path(settings.trace).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise Refused(
-                f"Cannot write traces to {settings.trace}: {error_text(error)}."
-            ) from None
     set_up(sys.stderr, log_level)
     run(serve(settings))
 

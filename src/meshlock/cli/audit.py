@@ -50,16 +50,12 @@ def judge(trace: Path, json: bool) -> None:
 
     verdict = Audit(Trace(trace))
     violated = verdict.monitor.violated
-    names = monitor.NAMES if verdict.leases is None else leases.NAMES
-    unjudged = []
-    if not verdict.balanced and verdict.leases is None:
-        unjudged += ["one-token", "conservation"]
-    if not verdict.monitor.ordered and verdict.leases is None:
-        unjudged.append("order")
-    if verdict.leases is not None and verdict.trace.setup.get("source") == "live":
-        unjudged += ["one-token", "conservation"]
-    if not verdict.ended:
-        unjudged.append("served")
+    leased = verdict.leases is not None
+    names = leases.NAMES if leased else monitor.NAMES
+    counted = verdict.trace.setup.get("source") != "live" if leased else verdict.balanced
+    unjudged = [] if counted else ["one-token", "conservation"]
+    unjudged += [] if leased or verdict.monitor.ordered else ["order"]
+    unjudged += [] if verdict.ended else ["served"]
     record = {
         "trace": str(trace),
         "algorithm": verdict.trace.setup.get("algorithm"),

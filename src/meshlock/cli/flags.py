@@ -26,14 +26,6 @@ SOCKET: str | None = option(None, "Use the agent at this Unix socket.")
 Names = Iterable[tuple[str, str]]
 """What can come next, and what it is."""
 
-KINDS: dict[object, Any] = {
-    bool: None,
-    float: click.FLOAT,
-    int: click.INT,
-    str: click.STRING,
-    Path: click.Path(path_type=Path),
-}
-
 
 def parameter(one: Option, kind: Any, shown: bool) -> click.Parameter:
     """It is of this kind, or may be None; or it is a tuple of any length, or pairs."""
@@ -42,8 +34,10 @@ def parameter(one: Option, kind: Any, shown: bool) -> click.Parameter:
     many = get_origin(kind) in (tuple, dict)
     pairs = get_origin(kind) is dict
     kind = next((choice for choice in get_args(kind) if choice is not NoneType), kind)
+    if kind is Path:
+        kind = click.Path(path_type=Path)
     shared: dict[str, Any] = {
-        "type": KINDS[kind] if one.least is None else click.FloatRange(min=one.least),
+        "type": kind if one.least is None else click.FloatRange(min=one.least),
         "required": one.default is REQUIRED,
         "metavar": one.metavar,
         "shell_complete": completing(one.complete) if one.complete else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from rich.console import Group, RenderableType
     from rich.table import Table
     from rich.text import Text
+
+    from meshlock.trace.writer import TraceWriter
 
 UNBOUNDED = 10_000
 """Columns; no line is as long."""
@@ -69,6 +72,19 @@ def progress(what: str) -> Iterator[Callable[..., None]]:
             shown.update(bar, completed=done, total=of, description=words)
 
         yield move
+
+
+@contextmanager
+def traced(path: Path | None, states: bool = False) -> Iterator[TraceWriter | None]:
+    """What writes to this file, if one is named."""
+    from meshlock.trace.files import trace_file
+    from meshlock.trace.writer import TraceWriter
+
+    if path is None:
+        yield None
+        return
+    with trace_file(path) as file:
+        yield TraceWriter(file, states)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from meshlock.cli.flags import JSON
 from meshlock.cli.mutants import MUTANT, WITHOUT, chosen
-from meshlock.cli.output import report
+from meshlock.cli.output import report, traced
 from meshlock.errors import Refused
 from meshlock.settings import argument, option
 
@@ -49,8 +49,11 @@ def scenario(
         return
     if name is None:
         raise Refused("Name a scenario, such as J1; meshlock scenario --list shows them all.")
+    from meshlock.simulate.player import play
+
     named = chosen(algorithm, mutant, without)
-    outcome = played(name, named, trace, options, seed)
+    with traced(trace) as writer:
+        outcome = play(name, named, writer, options, seed)
     report(json, outcome.figures(), lambda: story(outcome), code=not outcome.good)
 
 
@@ -62,23 +65,6 @@ def listing(json: bool) -> None:
     width = max(len(each) for each in titles)
     lines = [f"{each:<{width}} {title}" for each, title in titles.items()]
     report(json, listed, lambda: "\n".join(lines))
-
-
-def played(
-    name: str,
-    algorithm: str | None,
-    path: Path | None,
-    options: dict[str, str],
-    seed: int | None,
-) -> ScenarioOutcome:
-    from meshlock.simulate.player import play
-    from meshlock.trace.files import trace_file
-    from meshlock.trace.writer import TraceWriter
-
-    if path is None:
-        return play(name, algorithm, None, options, seed)
-    with trace_file(path) as file:
-        return play(name, algorithm, TraceWriter(file, False), options, seed)
 
 
 def story(outcome: ScenarioOutcome) -> str:

@@ -61,7 +61,8 @@ def simulate(
     """
     from meshlock.simulate.report import figures as run_figures
     from meshlock.simulate.run_settings import as_values
-    from meshlock.simulate.settings import read_scenario, run_settings
+    from meshlock.simulate.settings import read_scenario, run_settings, simulation
+    from meshlock.simulate.whole_run import whole_run
 
     values = read_scenario(scenario) if scenario is not None else {}
     values.update(given.given_keys())
@@ -74,11 +75,13 @@ def simulate(
     if "nodes" in given.given and given.nodes < 1:
         raise Refused("There must be at least one node: use --nodes 1 or more.")
     settings = run_settings(values)
-    run, cpu, finished = simulate_with_progress(settings, trace, trace_states)
-    figures = run_figures(run, settings.seed, cpu)
-    if not finished:
+    with output.traced(trace, trace_states) as writer, progress("simulating") as move:
+        run = simulation(settings, writer)
+        done = whole_run(run, lambda: move(run.measures.entries, run.workload.requests))
+    figures = run_figures(run, settings.seed, done.cpu)
+    if done.interrupted:
         figures["interrupted"] = True
-    if verify_determinism and finished:
+    elif verify_determinism:
         divergence = first_divergence(settings)
         figures["deterministic"] = divergence is None
         if divergence is not None:
@@ -87,29 +90,7 @@ def simulate(
 
     unserved = figures["unserved"] > figures.get("excused", 0)
     code = 1 if figures["violated"] or unserved else 0
-    report(json, figures, lambda: run_report(run, figures), code if finished else 130)
-
-
-def simulate_with_progress(
-    settings: RunSettings, path: Path | None, states: bool
-) -> tuple[Simulation, float, bool]:
-    """Run to the end, or to Ctrl-C: the run, its CPU time, and whether it is whole."""
-    from meshlock.simulate.settings import simulation
-    from meshlock.trace.files import trace_file
-    from meshlock.trace.writer import TraceWriter
-
-    if path is None:
-        return run_to_end(simulation(settings, None))
-    with trace_file(path) as file:
-        return run_to_end(simulation(settings, TraceWriter(file, states)))
-
-
-def run_to_end(run: Simulation) -> tuple[Simulation, float, bool]:
-    from meshlock.simulate.whole_run import whole_run
-
-    with progress("simulating") as move:
-        stretch = whole_run(run, lambda: move(run.measures.entries, run.workload.requests))
-    return run, stretch.cpu, not stretch.interrupted
+    report(json, figures, lambda: run_report(run, figures), 130 if done.interrupted else code)
 
 
 # -- its figures for people ------------------------------------------------------------------

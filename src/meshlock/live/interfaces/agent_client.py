@@ -27,14 +27,13 @@ from meshlock.live.interfaces.agent_protocol import (
     AgentGone,
     NoAgent,
     Unreleased,
-    change_body,
     json_body,
     pool_name,
     refusal,
     understood,
 )
 from meshlock.live.machine import clock
-from meshlock.live.pools.grants import Grant
+from meshlock.live.pools.grants import Grant, Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -403,7 +402,8 @@ class AgentClient:
         """Of the request that waits by this name. False: none does, or there is no agent."""
         path = f"/v1/requests/{request}/priority"
         try:
-            status, said = await self.call("POST", path, change_body(priority, deadline))
+            body = json_body(priority=priority, deadline=deadline)
+            status, said = await self.call("POST", path, body)
         except (AgentGone, NoAgent):
             await self.gone()
             return False
@@ -467,13 +467,18 @@ class AgentClient:
             holding.grant.revoke()
             self.release(Unreleased(holding.key), 0)  # whatever the agent thinks of it
 
-    # -- pools -------------------------------------------------------------------------
 
-    async def perform(self, pool: str, what: str, **asked: object) -> Any:
-        """One operation on a pool, as ``/v1/pools/POOL/WHAT`` has it."""
+class AgentSource(Source):
+    """What the agent has of a pool."""
+
+    def __init__(self, agent: AgentClient, name: str) -> None:
+        self.agent = agent
+        self.name = pool_name(name)
+
+    async def perform(self, what: str, **asked: Any) -> Any:
         method = "GET" if what == "who" else "POST"
         body = json_body(**asked) if asked else ""
-        return await self.ask(method, f"/v1/pools/{pool_name(pool)}/{what}", body)
+        return await self.agent.ask(method, f"/v1/pools/{self.name}/{what}", body)
 
 
 CLIENTS: WeakSet[AgentClient] = WeakSet()

@@ -81,17 +81,12 @@ def json_body(**values: Any) -> str:
         return checked_body(**values)
 
 
-def change_body(priority: int | None, deadline: float | None) -> str:
-    """What is changed of a request that waits; the ``deadline`` is in seconds from now."""
-    changed = {"priority": priority, "deadline": deadline}
-    return json_body(**{name: value for name, value in changed.items() if value is not None})
-
-
 def checked_body(**values: Any) -> str:
     """The same, checked here as a node would."""
     from meshlock.live.machine import limits
 
-    return json.dumps({name: limits.checked(name, value) for name, value in values.items()})
+    given = {name: it if it is None else limits.checked(name, it) for name, it in values.items()}
+    return json.dumps(given)
 
 
 def acquire_body(

@@ -20,6 +20,7 @@ from meshlock.live.interfaces.agent_client import (
     SLOWEST_RETRY,
     AgentClient,
     AgentSession,
+    AgentSource,
     Holding,
 )
 from meshlock.live.interfaces.agent_connection import default_socket, no_agent, refuse_stranger
@@ -33,12 +34,11 @@ from meshlock.live.interfaces.agent_protocol import (
     NoAgent,
     Unreleased,
     acquire_body,
-    pool_name,
     request,
 )
 from meshlock.live.machine import clock, limits
 from meshlock.live.machine.labels import default as default_label
-from meshlock.live.pools.grants import Acquire, Grant, Pool, Source
+from meshlock.live.pools.grants import Acquire, Grant, Pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,8 +135,7 @@ class Line(asyncio.BufferedProtocol):
 
     async def within(self, seconds: float, answer: asyncio.Future[Answer]) -> Answer:
         try:
-            async with asyncio.timeout(seconds):
-                return await answer
+            return await asyncio.wait_for(answer, seconds)
         except TimeoutError:
             raise NotInTime(SILENT.format(place=self.place)) from None
 
@@ -261,7 +260,7 @@ class Client:
     ) -> ClientPool:
         """The pool of this name. With ``permits`` it is made with the first request unless there is
         one, as by :meth:`meshlock.Node.pool`, if the agent allows that (``--client-pools``)."""
-        return ClientPool(AgentPool(self._agent, self._wires, pool_name(name), permits))
+        return ClientPool(AgentPool(self._agent, self._wires, name, permits))
 
     async def status(self) -> Status:
         """What the agent knows, as ``meshlock status --json`` shows it."""
@@ -279,7 +278,7 @@ class ClientPool(Pool):
     """A pool, as the agent knows it; used like :class:`meshlock.Pool`."""
 
 
-class AgentPool(Source):
+class AgentPool(AgentSource):
     """What a client has of it."""
 
     permits: int | None = None
@@ -291,14 +290,10 @@ class AgentPool(Source):
         name: str,
         wanted: int | list[str] | tuple[str, ...] | None = None,
     ) -> None:
-        self.agent = agent
+        super().__init__(agent, name)
         self.wires = wires
-        self.name = name
         self.wanted = wanted  # permits, until the agent was asked to join it
         self.waiting: dict[Acquire, str] = {}  # what the agent calls it
-
-    async def perform(self, what: str, **asked: Any) -> Any:
-        return await self.agent.perform(self.name, what, **asked)
 
     async def served(self, request: Acquire) -> Grant:
         if self.wanted is not None:

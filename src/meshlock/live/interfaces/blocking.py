@@ -64,12 +64,9 @@ class NodeGrant(BlockingGrant):
         return self._node._run(lambda: self._grant.until)
 
     def wait_lost(self, timeout: float | None = None) -> bool:
-        return self._node._call(self._wait_lost(limits.timeout(timeout)))
-
-    async def _wait_lost(self, timeout: float | None) -> bool:
+        patience = limits.timeout(timeout)
         with suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
-                return await self._grant.wait_lost()
+            return self._node._call(asyncio.wait_for(self._grant.wait_lost(), patience))
         return False
 
     def release(self, permits: int | None = None) -> None:

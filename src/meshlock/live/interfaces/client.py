@@ -11,7 +11,7 @@ import time
 from _thread import allocate_lock  # threading takes long to import
 from functools import partial
 
-from meshlock.live.interfaces.agent_client import AgentClient, Holding, finished
+from meshlock.live.interfaces.agent_client import AgentClient, AgentSource, Holding, finished
 from meshlock.live.interfaces.agent_connection import Connection, default_socket
 from meshlock.live.interfaces.agent_protocol import (
     AgentGone,
@@ -20,12 +20,7 @@ from meshlock.live.interfaces.agent_protocol import (
     pool_name,
 )
 from meshlock.live.machine.labels import default as default_label
-from meshlock.live.pools.grants import (
-    AnyBlockingPool,
-    BlockingGrant,
-    Source,
-    seconds,
-)
+from meshlock.live.pools.grants import AnyBlockingPool, BlockingGrant, seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,9 +120,10 @@ class BlockingClient:
     ) -> BlockingClientPool:
         """The pool of this name. With ``permits`` it is made unless there is one, as by
         :meth:`meshlock.Node.pool`, if the agent allows that (``--client-pools``)."""
+        source = AgentSource(self._agent, name)
         if permits is not None:
-            finished(self._agent.perform(name, "join", permits=permits))
-        return BlockingClientPool(self._agent, pool_name(name))
+            finished(source.perform("join", permits=permits))
+        return BlockingClientPool(source)
 
     def status(self) -> Status:
         """What the agent knows, as ``meshlock status --json`` shows it."""
@@ -145,24 +141,13 @@ class BlockingClient:
         self.close()
 
 
-class AgentSource(Source):
-    """What the agent has of a pool."""
-
-    def __init__(self, agent: AgentClient, name: str) -> None:
-        self.agent = agent
-        self.name = name
-
-    async def perform(self, what: str, **asked: Any) -> Any:
-        return await self.agent.perform(self.name, what, **asked)
-
-
 class BlockingClientPool(AnyBlockingPool):
     """A pool, as the agent knows it; used like :class:`meshlock.BlockingPool`."""
 
-    def __init__(self, agent: AgentClient, name: str) -> None:
-        self._agent = agent
-        self._source = AgentSource(agent, name)
-        self.name = name
+    def __init__(self, source: AgentSource) -> None:
+        self._agent = source.agent
+        self._source = source
+        self.name = source.name
 
     @property
     def permits(self) -> int | None:

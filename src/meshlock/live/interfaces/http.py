@@ -74,8 +74,7 @@ class Session:
     async def wait(self, seconds: float) -> None:
         self.news.clear()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self.news.wait()
+            await asyncio.wait_for(self.news.wait(), seconds)
 
     def shortest(self) -> float | None:
         """Seconds of the lease that ends first."""

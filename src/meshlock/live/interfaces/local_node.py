@@ -156,8 +156,7 @@ class LocalNode:
 
     async def part(self, mesh: Mesh, peers: list[str]) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(FAREWELL):
-                await asyncio.gather(*[mesh.leave(peer) for peer in peers])
+            await asyncio.wait_for(asyncio.gather(*map(mesh.leave, peers)), FAREWELL)
 
     # -- links -------------------------------------------------------------------------
 

@@ -396,7 +396,7 @@ class Server:
             accepted.setblocking(False)
             connection = ServedConnection(self, owner)
             task: asyncio.Task[object] = self.loop.create_task(
-                self.loop.connect_accepted_socket(partial(same, connection), accepted)
+                self.loop.connect_accepted_socket(partial(lambda it: it, connection), accepted)
             )
             self.opening.add(task)
             task.add_done_callback(self.opened)
@@ -469,10 +469,6 @@ class Server:
         await asyncio.sleep(0)
 
 
-def same(connection: ServedConnection) -> ServedConnection:
-    return connection
-
-
 async def serve_port(site: Site, host: str, port: int) -> Server:
     server = Server(site, IDLE)
     try:
@@ -497,12 +493,6 @@ def bound(listener: socket.socket, where: object) -> socket.socket:
         listener.close()
         raise
     return listener
-
-
-async def serve_listener(site: Site, listener: socket.socket) -> Server:
-    server = Server(site, IDLE)
-    server.listen(listener)
-    return server
 
 
 async def serve_unix(site: Site, place: str) -> Server:
