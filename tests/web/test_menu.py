@@ -9,32 +9,32 @@ from meshlock.errors import Refused
 from meshlock.simulate.run_settings import RunSettings
 from meshlock.simulate.scenario import names
 from meshlock.sweep.study import read_study
-from meshlock.web import menu
+from meshlock.web import opening
 
 STUDIES = Path(__file__).parents[2] / "studies"
 
 
 @pytest.mark.parametrize("name", names())
 def test_every_scenario_is_played(name):
-    index = menu.scenario_run(name, "")
+    index = opening.scenario_run(name, "")
     assert index.steps > 5
     assert index.about()["states"]
 
 
 def test_a_scenario_is_played_by_another_algorithm():
-    assert not menu.scenario_run("J1", "jiang").violated
-    index = menu.scenario_run("J1", "jiang-printed")
+    assert not opening.scenario_run("J1", "jiang").violated
+    index = opening.scenario_run("J1", "jiang-printed")
     assert index.setup["algorithm"] == "jiang-printed"
     assert [found["property"] for found in index.violated] == ["order", "served"]
 
 
 def test_every_study_has_an_example_and_every_example_a_study():
-    assert sorted(menu.examples()) == sorted(path.stem for path in STUDIES.glob("*.toml"))
+    assert sorted(opening.examples()) == sorted(path.stem for path in STUDIES.glob("*.toml"))
 
 
-@pytest.mark.parametrize("name", menu.examples())
+@pytest.mark.parametrize("name", opening.examples())
 def test_the_example_of_a_study_asks_its_question(name):
-    example = menu.examples()[name]
+    example = opening.examples()[name]
     points = read_study(STUDIES / f"{name}.toml").points
     assert any(
         point.values.get("algorithm", RunSettings.algorithm) == example["algorithm"]
@@ -43,13 +43,13 @@ def test_the_example_of_a_study_asks_its_question(name):
     assert {*example} - {"title", "nodes", "algorithm"} <= {
         key for point in points for key in point.values
     }
-    index = menu.example_run(name)
+    index = opening.example_run(name)
     assert 100 < index.steps < 5000
     assert not index.unjudged
 
 
 def found(name):
-    search = menu.Counterexample(name)
+    search = opening.Counterexample(name)
     steps = list(search.progress())
     return search.index, steps
 
@@ -66,23 +66,23 @@ def test_the_shortest_counterexample_of_a_mutant(name):
 
 
 def test_a_search_says_how_far_it_is_and_that_it_takes_too_long(monkeypatch):
-    monkeypatch.setattr(menu, "MOST_STATES", 3000)
-    search = menu.Counterexample("jiang/without-R10")
+    monkeypatch.setattr(opening, "MOST_STATES", 3000)
+    search = opening.Counterexample("jiang/without-R10")
     said = []
     with pytest.raises(Refused, match=r"takes too long here: .* meshlock check --mutant jiang/wit"):
         said.extend(search.progress())
         pytest.fail("it was found")
     assert search.index is None
-    progress = menu.Counterexample("jiang/without-R10").progress()
+    progress = opening.Counterexample("jiang/without-R10").progress()
     assert "states" in next(progress)
 
 
 def test_what_is_not_in_the_menu_is_refused():
     for wrong in (
-        lambda: menu.scenario_run("../J1", ""),
-        lambda: menu.scenario_run("J1", "nothing"),
-        lambda: menu.example_run("nothing"),
-        lambda: menu.Counterexample("nothing"),
+        lambda: opening.scenario_run("../J1", ""),
+        lambda: opening.scenario_run("J1", "nothing"),
+        lambda: opening.example_run("nothing"),
+        lambda: opening.Counterexample("nothing"),
     ):
         with pytest.raises(Refused, match=r"There is no|Unknown"):
             wrong()

@@ -8,7 +8,7 @@ from browser import served, shows, until
 from pictures import picture
 from test_player import desk_with, written
 
-from meshlock.web import menu, opening
+from meshlock.web import opening
 from meshlock.web.server import Desk, application
 
 
@@ -74,7 +74,7 @@ def test_a_link_to_an_entry_works_after_the_server_was_restarted(page):
 
 
 def test_what_takes_the_checker_too_long_is_said(page, monkeypatch):
-    monkeypatch.setattr(menu, "MOST_STATES", 3000)
+    monkeypatch.setattr(opening, "MOST_STATES", 3000)
     entries(page, "mutant")
     page.click("[data-name='jiang/without-R10']")
     shows(page, "#menu-says", "It takes too long here")

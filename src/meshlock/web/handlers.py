@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -96,19 +97,23 @@ def classes(algorithm: Algorithm) -> list[type]:
     return [*reversed(type(nodes[0]).__mro__)]
 
 
+def read(classes: list[type]) -> Iterator[tuple[type, ast.Module, Path, list[str]]]:
+    """The modules of these, parsed, and their texts."""
+    for kind in classes:
+        if kind not in (object, Actor) and (text := source(kind.__module__)):
+            yield kind, ast.parse("\n".join(text[1])), *text
+
+
 def methods(classes: list[type]) -> dict[str, Method]:
     """The methods of these by their names; later ones hide earlier ones."""
-    found: dict[str, Method] = {}
-    for kind in classes:
-        text = source(kind.__module__) if kind not in (object, Actor) else None
-        if text is None:
-            continue
-        for part in ast.parse("\n".join(text[1])).body:
-            if isinstance(part, ast.ClassDef) and part.name == kind.__name__:
-                for member in part.body:
-                    if isinstance(member, ast.FunctionDef):
-                        found[member.name] = Method(member.name, member, *text)
-    return found
+    return {
+        member.name: Method(member.name, member, path, text)
+        for kind, tree, path, text in read(classes)
+        for part in tree.body
+        if isinstance(part, ast.ClassDef) and part.name == kind.__name__
+        for member in part.body
+        if isinstance(member, ast.FunctionDef)
+    }
 
 
 def branch(receive: Method, kind: str) -> list[ast.stmt]:
@@ -177,11 +182,7 @@ def constants(name: str) -> dict[str, list[str]]:
     except Refused:
         return {}
     found: dict[str, list[str]] = {}
-    for kind in kinds:
-        text = source(kind.__module__) if kind not in (object, Actor) else None
-        if text is None:
-            continue
-        tree = ast.parse("\n".join(text[1]))
+    for _, tree, _, _ in read(kinds):
         rows = [
             row for part in tree.body if isinstance(part, ast.Assign) and (row := numbered(part))
         ]
@@ -220,21 +221,18 @@ class Ran:
         self.rerun: Rerun | None = None
         self.done = 0
         self.methods: dict[tuple[str, int], Method] = {}
-        for kind in self.kinds():
-            if text := source(kind.__module__):
-                for part in ast.walk(ast.parse("\n".join(text[1]))):
-                    if isinstance(part, ast.FunctionDef):
-                        method = Method(part.name, part, *text)
-                        self.methods[str(text[0]), part.lineno] = method
+        for _, tree, path, text in read(self.kinds()):
+            for part in ast.walk(tree):
+                if isinstance(part, ast.FunctionDef):
+                    self.methods[str(path), part.lineno] = Method(part.name, part, path, text)
 
     def kinds(self) -> list[type]:
         try:
             algorithm = find(str(self.index.setup.get("algorithm")))
         except Refused:
             return []
-        kinds = classes(algorithm)
-        kinds += layer_classes(algorithm) if "recovery" in self.index.setup else []
-        return [kind for kind in kinds if kind not in (object, Actor)]
+        leased = "recovery" in self.index.setup
+        return classes(algorithm) + (layer_classes(algorithm) if leased else [])
 
     def step(self, step: int) -> list[dict[str, Any]]:
         """The methods that ran in this step, in the order of their calls, and which lines."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import asdict
 
 from meshlock.errors import Refused, setting
 from meshlock.live.interfaces.http import Interface
@@ -36,59 +37,71 @@ KEPT = 60.0
 """Seconds for which the end of a request is still shown."""
 
 
+class AcquireAction(msgspec.Struct, forbid_unknown_fields=True):
+    pool: str
+    want: Want = 1
+    priority: Priority = 0
+
+
+class ReleaseAction(msgspec.Struct, forbid_unknown_fields=True):
+    request: str
+
+
+class CutAction(msgspec.Struct, forbid_unknown_fields=True):
+    peer: str
+    seconds: CutFor = 30.0
+
+
+class Restore(msgspec.Struct, forbid_unknown_fields=True):
+    peer: str
+
+
 class PageRequest:
     """One request from the page, from asking to the end."""
 
-    def __init__(self, name: str, pool: str, want: int, priority: int) -> None:
-        self.name = name
-        self.pool = pool
-        self.want = want
-        self.priority = priority
-        self.state = "waiting"  # then held, and in the end: returned, refused or lost
+    work: asyncio.Task[None]
+
+    def __init__(self, asked: AcquireAction) -> None:
+        self.name = secrets.token_urlsafe(9)
+        self.asked = asked
+        self.state = "waiting"  # then held, and in the end: released, refused or lost
         self.why = ""
         self.grant: Grant | None = None
-        self.work: asyncio.Task[None] | None = None
-        self.seen = asyncio.get_running_loop().time()
+        self.timer: asyncio.TimerHandle | None = None
 
     @property
     def over(self) -> bool:
         return self.state not in ("waiting", "held")
 
     def describe(self) -> dict[str, Any]:
-        return {
-            "request": self.name,
-            "pool": self.pool,
-            "want": self.want,
-            "priority": self.priority,
-            "state": self.state,
-            "why": self.why,
-            "fence": str(self.grant.fence) if self.grant and self.grant.fence else None,
-        }
+        fence = str(self.grant.fence) if self.grant and self.grant.fence else None
+        more = {"state": self.state, "why": self.why, "fence": fence}
+        return {"request": self.name, **asdict(self.asked), **more}
 
 
 class PageRequests:
     def __init__(self, node: LocalNode) -> None:
         self.node = node
         self.all: dict[str, PageRequest] = {}
-        self.sweeping: asyncio.TimerHandle | None = None
 
-    def start(self, pool: str, want: int, priority: int) -> PageRequest:
+    def start(self, asked: AcquireAction) -> PageRequest:
         if sum(not request.over for request in self.all.values()) >= MOST:
             raise Refused(f"{MOST} requests from the page are open: withdraw or release some.")
-        if pool not in self.node.pools:
-            raise Refused(f"This node has no pool '{pool[:64]}'.")
-        self.node.pools[pool].refuse_impossible(want, priority)
-        request = PageRequest(secrets.token_urlsafe(9), pool, want, priority)
+        if asked.pool not in self.node.pools:
+            raise Refused(f"This node has no pool '{asked.pool[:64]}'.")
+        self.node.pools[asked.pool].refuse_impossible(asked.want, asked.priority)
+        request = PageRequest(asked)
         self.all[request.name] = request
+        self.mark_seen([request.name])
         request.work = asyncio.get_running_loop().create_task(self.run(request))
         self.node.mesh.failures.mind("page", request.work)
-        self.sweep_later()
         return request
 
     async def run(self, request: PageRequest) -> None:
+        asked = request.asked
         try:
-            pool = Pool(self.node.registry.use(request.pool))
-            request.grant = await pool.acquire(request.want, priority=request.priority)
+            pool = Pool(self.node.registry.use(asked.pool))
+            request.grant = await pool.acquire(asked.want, priority=asked.priority)
             request.state = "held"
             if await request.grant.wait_lost():
                 self.end(request, "lost", "the permits were revoked")
@@ -103,7 +116,6 @@ class PageRequests:
         if request is None:
             raise Refused("There is no such request: it has ended.")
         if not request.over:
-            assert request.work is not None
             request.work.cancel()
             if request.grant is not None:
                 request.grant.release()
@@ -112,34 +124,22 @@ class PageRequests:
 
     def end(self, request: PageRequest, state: str, why: str) -> None:
         request.state, request.why = state, why
-        request.seen = asyncio.get_running_loop().time()
+        self.wait(request, KEPT, self.all.pop, request.name)
 
     def mark_seen(self, names: list[str]) -> None:
         """The page that asked for these is still there."""
-        now = asyncio.get_running_loop().time()
         for name in names:
             request = self.all.get(name)
             if request is not None and not request.over:
-                request.seen = now
+                self.wait(request, ABANDONED_AFTER, self.release, name, "the page was closed")
 
-    def sweep_later(self) -> None:
-        if self.sweeping is None and self.all:
-            self.sweeping = self.node.mesh.failures.later(1.0, "page", self.sweep)
-
-    def sweep(self) -> None:
-        self.sweeping = None
-        try:
-            self.end_old()
-        finally:
-            self.sweep_later()
-
-    def end_old(self) -> None:
-        now = asyncio.get_running_loop().time()
-        for name, request in list(self.all.items()):
-            if request.over and now - request.seen > KEPT:
-                del self.all[name]
-            elif not request.over and now - request.seen > ABANDONED_AFTER:
-                self.release(name, "the page was closed")
+    def wait(
+        self, request: PageRequest, seconds: float, work: Callable[..., object], *given: str
+    ) -> None:
+        """What happens to the request next, unless something else does first."""
+        if request.timer is not None:
+            request.timer.cancel()
+        request.timer = self.node.mesh.failures.later(seconds, "page", work, *given)
 
 
 LONG = 30.0
@@ -271,25 +271,6 @@ def holds(name: str, told: dict[str, Any] | None, who: Picture | None) -> int | 
     return sum(wants)
 
 
-class AcquireAction(msgspec.Struct, forbid_unknown_fields=True):
-    pool: str
-    want: Want = 1
-    priority: Priority = 0
-
-
-class ReleaseAction(msgspec.Struct, forbid_unknown_fields=True):
-    request: str
-
-
-class CutAction(msgspec.Struct, forbid_unknown_fields=True):
-    peer: str
-    seconds: CutFor = 30.0
-
-
-class Restore(msgspec.Struct, forbid_unknown_fields=True):
-    peer: str
-
-
 class LivePage:
     """The page is for everybody who reaches the port; what it shows needs the bearer token."""
 
@@ -318,10 +299,7 @@ class LivePage:
             return as_json(view(node, asked.get("pool", "")) | more)
 
         actions: dict[str, tuple[type[Any], Callable[[Any], object]]] = {
-            "acquire": (
-                AcquireAction,
-                lambda body: requests.start(body.pool, body.want, body.priority).describe(),
-            ),
+            "acquire": (AcquireAction, lambda body: requests.start(body).describe()),
             "release": (ReleaseAction, lambda body: requests.release(body.request).describe()),
             "cut": (CutAction, lambda body: node.mesh.cut(body.peer, body.seconds)),
             "restore": (Restore, lambda body: node.mesh.restore(body.peer)),

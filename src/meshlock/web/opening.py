@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Iterator
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -115,24 +115,36 @@ class Counterexample:
 MOST_BYTES = 32_000_000
 """Of one trace; for larger ones there is `meshlock view`."""
 
+Kind = TypeVar("Kind")
+
 MOST_OPEN = 4
 """That are coming in at once; the oldest makes room."""
+
+
+class Newest(dict[str, Kind]):
+    """What was made last, by names with numbers; the oldest makes room."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.made = 0
+
+    def add(self, name: str, one: Kind) -> str:
+        self.made += 1
+        name = f"{name}-{self.made}"
+        self[name] = one
+        if len(self) > self.most:
+            del self[next(iter(self))]
+        return name
 
 
 class Uploads:
     """Traces from the disk of the reader: they come in pieces, since requests are short."""
 
     def __init__(self) -> None:
-        self.coming: dict[str, bytearray] = {}
-        self.made = 0
+        self.coming: Newest[bytearray] = Newest(MOST_OPEN)
 
     def begin(self) -> str:
-        self.made += 1
-        name = f"file-{self.made}"
-        self.coming[name] = bytearray()
-        while len(self.coming) > MOST_OPEN:
-            del self.coming[next(iter(self.coming))]
-        return name
+        return self.coming.add("file", bytearray())
 
     def add(self, name: str, piece: bytes) -> None:
         if name not in self.coming:
@@ -168,8 +180,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self.runs: dict[str, Index] = {}
-        self.driven: dict[str, PageRun] = {}  # from the page
-        self.made = 0
+        self.driven: Newest[PageRun] = Newest(MOST_DRIVEN)  # from the page
         self.opened = ""  # the run to show first, if any
 
     def add_run(self, name: str, index: Index) -> None:
@@ -180,12 +191,7 @@ class Shelf:
             del self.runs[each]
 
     def drive(self, run: PageRun) -> str:
-        self.made += 1
-        name = f"driven-{self.made}"
-        self.driven[name] = run
-        while len(self.driven) > MOST_DRIVEN:
-            del self.driven[next(iter(self.driven))]
-        return name
+        return self.driven.add("driven", run)
 
     def find(self, request: HTTPRequest) -> Index:
         name = request.parameters["run"]

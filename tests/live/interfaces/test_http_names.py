@@ -137,14 +137,15 @@ def test_actions_need_the_token_json_and_sense() -> None:
 
 
 def test_what_a_page_asked_for_goes_back_when_the_page_goes_away() -> None:
-    from meshlock.web import page_requests as module
+    from meshlock.web import live as module
 
     async def story(_: virtual.Network) -> None:
         async with Node("a") as a:
             docks = a.pool("docks", permits=2)
             requests = module.PageRequests(a._local)
-            kept, left = requests.start("docks", 1, 0), requests.start("docks", 1, 0)
-            waits = requests.start("docks", 2, 5)
+            one = module.AcquireAction("docks", 1, 0)
+            kept, left = requests.start(one), requests.start(one)
+            waits = requests.start(module.AcquireAction("docks", 2, 5))
             for _ in range(40):
                 requests.mark_seen([kept.name])
                 await a_while(module.ABANDONED_AFTER / 10)
@@ -153,12 +154,12 @@ def test_what_a_page_asked_for_goes_back_when_the_page_goes_away() -> None:
             assert len(docks._source.adapter.clients) == 1
             requests.release(kept.name)
 
-            lost = requests.start("docks", 1, 0)
+            lost = requests.start(one)
             await a_while(0.02)
             docks._source.close()
             await a_while(0.02)
             assert lost.state == "lost"
             with pytest.raises(Refused, match="closed"):
-                requests.start("docks", 1, 0)
+                requests.start(one)
 
     virtual.run(story)
