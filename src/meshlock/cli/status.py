@@ -41,13 +41,13 @@ def read_status(agent: Connection) -> dict[str, Any]:
     """What the agent knows, and of each pool ``who`` holds and waits, wherever they are."""
     from json import loads
 
-    from meshlock.live.interfaces.agent_protocol import AgentGone
+    from meshlock.live.interfaces.agent_protocol import AgentGone, patience
 
     try:
         found = agent.ask("GET", "/v1/status", timeout=0.0)
         for name, pool in list(found["pools"].items()):
             if pool["known"]:
-                status, said = agent.call("GET", f"/v1/pools/{name}/who", timeout=0.0)
+                status, said = agent.call("GET", f"/v1/pools/{name}/who", "", patience())
                 if status == 200:
                     pool["who"] = loads(said)
                 else:  # it was removed just now

@@ -14,7 +14,7 @@ import msgspec
 
 from meshlock.errors import Refused
 from meshlock.web.answers import PAGE
-from meshlock.web.handlers import Ran, constants, handlers
+from meshlock.web.handlers import Ran, source_of
 from meshlock.web.index import WINDOW, Index
 
 MOST_STEPS = 20_000
@@ -80,17 +80,12 @@ def escaped(value: Any) -> str:
 
 def answers(index: Index, about: dict[str, Any]) -> dict[str, Any]:
     """What the server would say, by path."""
-    algorithm = str(index.setup.get("algorithm"))
     run = "/api/runs/trace"
     about = {key: value for key, value in about.items() if key not in ("driven", "riddle")}
-    source = {
-        "handlers": handlers(algorithm, "recovery" in index.setup),
-        "constants": constants(algorithm),
-    }
     said: dict[str, Any] = {
         "/api/runs": {"opened": "trace", "alone": True},
         run: about,
-        f"{run}/source": source,
+        f"{run}/source": source_of(index.setup),
         f"{run}/overview": index.overview(600),
     }
     for number in range(max(index.steps - 1, 0) // WINDOW + 1):

@@ -128,6 +128,12 @@ def branch(receive: Method, kind: str) -> list[ast.stmt]:
     return []
 
 
+def source_of(setup: dict[str, Any]) -> dict[str, Any]:
+    """What is shown beside a run with this set-up."""
+    name = str(setup.get("algorithm"))
+    return {"handlers": handlers(name, "recovery" in setup), "constants": constants(name)}
+
+
 def handlers(name: str, leased: bool = False) -> dict[str, list[dict[str, Any]]]:
     """For every cause, and every kind of message delivered, the methods that it runs; ``leased``:
     at nodes under the recovery layer, with the layer's own beside them."""

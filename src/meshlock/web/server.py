@@ -19,7 +19,7 @@ from meshlock.live.interfaces.site import Handler, Response, Route, Site
 from meshlock.web.answers import HEADERS, answer, as_json, asked, file, static
 from meshlock.web.driving import TOPOLOGIES, DrivenSetUp, PageRun, RiddleRun, choices
 from meshlock.web.export import exported
-from meshlock.web.handlers import Ran, constants, handlers
+from meshlock.web.handlers import Ran, source_of
 from meshlock.web.index import WINDOW, Index, open_trace
 from meshlock.web.opening import Opening, Shelf
 from meshlock.web.sequence import Diagram
@@ -71,9 +71,7 @@ class Desk:
         setup = self.shelf.find(request).setup
         if self.hidden(request):
             return as_json({"handlers": {}, "constants": {}})
-        name = str(setup.get("algorithm"))
-        shown = {"handlers": handlers(name, "recovery" in setup), "constants": constants(name)}
-        return as_json(shown)
+        return as_json(source_of(setup))
 
     def ran(self, request: HTTPRequest) -> Response:
         index = self.shelf.find(request)

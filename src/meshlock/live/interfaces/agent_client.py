@@ -28,6 +28,7 @@ from meshlock.live.interfaces.agent_protocol import (
     NoAgent,
     Unreleased,
     json_body,
+    patience,
     pool_name,
     refusal,
     understood,
@@ -55,10 +56,10 @@ if TYPE_CHECKING:
             """Has it ended, as far as is known without using it?"""
 
         def call(
-            self, method: str, path: str, body: str, timeout: float | None, grace: float | None
+            self, method: str, path: str, body: str, within: float | None
         ) -> Answer | Awaitable[Answer]:
             """:class:`AgentGone` without an answer, and :class:`NotInTime` if there is none
-            ``grace`` seconds after the ``timeout``."""
+            ``within`` these seconds."""
 
         def release(self, what: Unreleased, held: int) -> None:
             """Send that, and do not wait for the answer."""
@@ -260,12 +261,7 @@ class AgentClient:
             self.wires.release_soon(self)
 
     async def call(
-        self,
-        method: str,
-        path: str,
-        body: str = "",
-        timeout: float | None = None,
-        grace: float | None = None,
+        self, method: str, path: str, body: str = "", within: float | None = None
     ) -> Answer:
         """A connection whose request is interrupted is ended: then the agent withdraws what it has
         granted or would."""
@@ -273,7 +269,7 @@ class AgentClient:
             raise NoAgent(CLOSED)
         line = self.take() or await self.open()
         try:
-            found = line.call(method, path, body, timeout, grace)
+            found = line.call(method, path, body, within)
             answer = found if isinstance(found, tuple) else await found
         except BaseException:
             self.drop(line)
@@ -330,7 +326,7 @@ class AgentClient:
     async def open_session(self) -> AgentSession:
         line = await self.open()
         try:
-            found = line.call("POST", "/v1/sessions", "", 0.0, None)
+            found = line.call("POST", "/v1/sessions", "", patience())
             status, said = found if isinstance(found, tuple) else await found
             if status == 404:
                 raise Refused(TOO_OLD.format(place=self.place))
@@ -374,7 +370,8 @@ class AgentClient:
                     session = await self.current()
                 if session is not before:
                     before, lost, pause = session, None, RETRY
-                status, said = await self.call("POST", path, body(session.name, left), left)
+                wish = body(session.name, left)
+                status, said = await self.call("POST", path, wish, patience(left))
                 if status == 503:
                     raise NoAgent(str(refusal(status, said)))
             except (AgentGone, NoAgent) as error:
@@ -440,10 +437,10 @@ class AgentClient:
             try:
                 status, held = 200, 1
                 if what.left:
-                    status, said = await self.call("GET", f"/v1/grants/{name}", timeout=0.0)
+                    status, said = await self.call("GET", f"/v1/grants/{name}", "", patience())
                     held = understood(said)["want"] if status == 200 else 0
                 if held > what.left:
-                    status, _ = await self.call("DELETE", what.path(held), timeout=0.0)
+                    status, _ = await self.call("DELETE", what.path(held), "", patience())
                 if status >= 500:
                     self.unreleased.setdefault(name, what)
             except (AgentGone, NoAgent, TimeoutError):
@@ -455,7 +452,7 @@ class AgentClient:
         status, said = 0, b""
         try:
             path = f"/v1/grants/{holding.key}"
-            status, said = await self.call("GET", path, timeout=holding.third, grace=0.0)
+            status, said = await self.call("GET", path, "", holding.third)
         except TimeoutError:
             pass
         except (AgentGone, NoAgent):  # this connection only, unless the session has ended as well

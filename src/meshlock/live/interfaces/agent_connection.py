@@ -10,7 +10,6 @@ import sys
 from _thread import allocate_lock  # threading takes long to import
 
 from meshlock.errors import NotInTime, Refused, setting
-from meshlock.live.interfaces import agent_protocol
 from meshlock.live.interfaces.agent_protocol import (
     ENDED,
     LATER,
@@ -20,6 +19,7 @@ from meshlock.live.interfaces.agent_protocol import (
     AgentGone,
     NoAgent,
     Unreleased,
+    patience,
     refusal,
     repeated_request,
     request,
@@ -114,23 +114,16 @@ class Connection:
             raise (no_agent(self.place, error) if isinstance(error, OSError) else error) from None
 
     def call(
-        self,
-        method: str,
-        path: str,
-        body: str = "",
-        timeout: float | None = None,
-        grace: float | None = None,
-        more: str = "",
+        self, method: str, path: str, body: str = "", within: float | None = None, more: str = ""
     ) -> tuple[int, bytes]:
-        """The status and the body of the answer. With ``timeout``, the answer must come soon after
-        that; if not, or if this is interrupted, the connection must not be used again."""
-        if timeout is None:
-            self.send(method, path, body, more)
-            return self.receive()
-        self.socket.settimeout(timeout + (agent_protocol.GRACE if grace is None else grace))
+        """The status and the body of the answer, which must come ``within`` these seconds: if not,
+        or if this is interrupted, the connection must not be used again."""
+        if within is not None:
+            self.socket.settimeout(within)
         self.send(method, path, body, more)
         found = self.receive()
-        self.socket.settimeout(None)
+        if within is not None:
+            self.socket.settimeout(None)
         return found
 
     def send(
@@ -176,7 +169,7 @@ class Connection:
     ) -> dict[str, Any]:
         """What the agent says; if that is no success, :class:`Refused` or TimeoutError."""
         try:
-            status, said = self.call(method, path, body, timeout)
+            status, said = self.call(method, path, body, patience(timeout))
         except AgentGone as error:
             raise Refused(str(error)) from None
         if status >= 400:
@@ -188,7 +181,7 @@ class Connection:
     def follow(self, path: str) -> tuple[int, bytes]:
         """Have the agent send events from now on; :meth:`events` reads them."""
         self.exchange.follows = True
-        return self.call("GET", path, timeout=0.0, more=STREAM)
+        return self.call("GET", path, "", patience(), STREAM)
 
     def events(self, seconds: float | None) -> list[dict[str, Any]]:
         """Those that have come, or come within this many seconds (None: whenever that is). They

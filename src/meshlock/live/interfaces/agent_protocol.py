@@ -64,6 +64,11 @@ repeated_request = lru_cache(maxsize=64)(request)
 """A program repeats its requests."""
 
 
+def patience(timeout: float | None = 0.0) -> float | None:
+    """Seconds within which a request must be answered that may wait for the ``timeout``."""
+    return None if timeout is None else timeout + GRACE
+
+
 def pool_name(name: str) -> str:
     """As it can be in a path."""
     if not isinstance(name, str) or not SAFE(name):

@@ -13,7 +13,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from meshlock.errors import NotInTime, Refused
-from meshlock.live.interfaces import agent_protocol
 from meshlock.live.interfaces.agent_client import (
     NO_END,
     RETRY,
@@ -34,6 +33,7 @@ from meshlock.live.interfaces.agent_protocol import (
     NoAgent,
     Unreleased,
     acquire_body,
+    patience,
     request,
 )
 from meshlock.live.machine import clock, limits
@@ -117,25 +117,17 @@ class Line(asyncio.BufferedProtocol):
         self.exchange.asked.clear()
 
     def call(
-        self,
-        method: str,
-        path: str,
-        body: str = "",
-        timeout: float | None = None,
-        grace: float | None = None,
-        more: str = "",
+        self, method: str, path: str, body: str = "", within: float | None = None, more: str = ""
     ) -> Awaitable[Answer]:
         answer: asyncio.Future[Answer] = self.loop.create_future()
         self.exchange.asked.append(answer)
         self.exchange.follows = more == STREAM
         self.transport.write(request(method, path, body, more))
-        if timeout is None:
-            return answer
-        return self.within(timeout + (agent_protocol.GRACE if grace is None else grace), answer)
+        return answer if within is None else self.answered(answer, within)
 
-    async def within(self, seconds: float, answer: asyncio.Future[Answer]) -> Answer:
+    async def answered(self, answer: asyncio.Future[Answer], within: float) -> Answer:
         try:
-            return await asyncio.wait_for(answer, seconds)
+            return await asyncio.wait_for(answer, within)
         except TimeoutError:
             raise NotInTime(SILENT.format(place=self.place)) from None
 
@@ -183,7 +175,7 @@ class LoopWires:
     async def follow(self, session: AgentSession, path: str) -> Answer:
         line = cast(Line, session.line)
         line.told = session.told
-        return await line.call("GET", path, timeout=0.0, more=STREAM)
+        return await line.call("GET", path, "", patience(), STREAM)
 
     def receive(self, session: AgentSession) -> None:
         """The loop has done that."""

@@ -42,12 +42,11 @@ class LocalNode:
         self.secret = secret
         self.name = socket.gethostname() if settings.name is None else settings.name
         limits.name(self.name, "node")
-        limits.MIN_LINKS.whole(settings.min_links)
-        limits.POOLS.whole(settings.most_pools, "most-pools")
-        limits.HEARTBEAT.real(settings.heartbeat)
-        limits.DEAD.real(settings.dead)
-        limits.CLOCK_RATE.real(settings.clock_rate)
-        limits.TRACE_LIMIT.whole(settings.trace_limit)
+        for field, one in settings.declared.items():
+            if one.within is not None:
+                limit: limits.Range = getattr(limits, one.within)
+                check = limit.whole if isinstance(one.default, int) else limit.real
+                check(getattr(settings, field), one.key)
         if settings.heartbeat >= settings.dead:
             raise Refused("heartbeat must be less than dead: lower heartbeat or raise dead.")
         away = settings.advertise

@@ -217,13 +217,8 @@ def member_names(members: Sequence[str]) -> tuple[str, ...]:
 
 def refuse_without_leases(name: str, founder: bool | None, links: object) -> None:
     """What is only for pools without leases."""
+    only = 'is only for pools with recovery = "none": leave it out for'
     if founder is not None:
-        raise Refused(
-            'founder is only for pools with recovery = "none": leave it out for '
-            f"{name}, which is joined or made by any node."
-        )
+        raise Refused(f"founder {only} {name}, which is joined or made by any node.")
     if links is not None:
-        raise Refused(
-            'links is only for pools with recovery = "none": leave it out for '
-            f'{name}, or set recovery = "none".'
-        )
+        raise Refused(f'links {only} {name}, or set recovery = "none".')

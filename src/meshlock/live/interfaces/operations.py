@@ -50,17 +50,17 @@ class Operation(msgspec.Struct, frozen=True):
 
     body: type | None
     query: type | None
-    status: int
-    public: bool
-    """Needs no token."""
-
-    links: Sequence[str]
-    """What can be done with the grant that the answer names."""
-
     names: Sequence[str]
     """Parts of the path that are names as :mod:`~meshlock.live.machine.limits` has them."""
 
-    streams: bool
+    status: int = 200
+    public: bool = False
+    """Needs no token."""
+
+    links: Sequence[str] = ()
+    """What can be done with the grant that the answer names."""
+
+    streams: bool = False
     """A client that accepts ``text/event-stream`` gets events as they come."""
 
     def perform(self, interface: Any, request: HTTPRequest) -> Response | Awaitable[Response]:
@@ -99,33 +99,18 @@ def operation(
     method: str,
     path: str,
     refused: dict[int, Any],
-    *,
     answers: dict[int, Any] | None = None,
-    status: int = 200,
-    public: bool = False,
-    links: Sequence[str] = (),
-    streams: bool = False,
+    **more: Any,
 ) -> Callable[[Method], Method]:
-    """Declare that a method performs this. ``refused``: what else than its answer is answered."""
+    """Declare that a method performs this. ``refused``: what else than its answer is answered;
+    ``more`` are fields of the :class:`Operation`."""
 
     def declared(handler: Method) -> Method:
         hints = get_type_hints(handler)
-        known = {**(answers or {status: hints["return"]}), **refused}
-        OPERATIONS.append(
-            Operation(
-                method,
-                path,
-                handler,
-                known,
-                body=hints.get("body"),
-                query=hints.get("query"),
-                status=status,
-                public=public,
-                links=links,
-                names=[name for name in ("pool", "request") if f"{{{name}}}" in path],
-                streams=streams,
-            )
-        )
+        known = {**(answers or {more.get("status", 200): hints["return"]}), **refused}
+        asked = hints.get("body"), hints.get("query")
+        names = [name for name in ("pool", "request") if f"{{{name}}}" in path]
+        OPERATIONS.append(Operation(method, path, handler, known, *asked, names, **more))
         return handler
 
     return declared
