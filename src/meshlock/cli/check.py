@@ -17,7 +17,6 @@ from meshlock.settings import Settings, option
 
 if TYPE_CHECKING:
     from meshlock.check.disk import Space
-    from meshlock.check.explorer import Violation
     from meshlock.check.verdict import Verdict
 
 BATCH = 5_000
@@ -141,7 +140,11 @@ def check(
         checking.explorer.close()
         raise Refused(f"{stopped} {checking.summary()}")
     if trace is not None and violations:
-        write(checking, violations[0], trace)
+        from meshlock.check.retold import write_trace
+        from meshlock.trace.files import trace_file
+
+        with trace_file(trace) as file:
+            write_trace(checking.model, violations[0], file)
     report(json, checking.figures(cpu) if json else None, lambda: story(checking, cpu))
     checking.explorer.close()
     if violations or interrupted:
@@ -192,14 +195,6 @@ def rerun(most: int, json: bool) -> None:
     wrong = sum(not row["as_pinned"] for row in rows)
     record = {"setups": rows, "as_pinned": wrong == 0}
     report(json, record, lambda: f"{len(rows)} set-ups, {wrong} of them changed.", code=wrong > 0)
-
-
-def write(checking: Verdict, violation: Violation, path: Path) -> None:
-    from meshlock.check.retold import write_trace
-    from meshlock.trace.files import trace_file
-
-    with trace_file(path) as file:
-        write_trace(checking.model, violation, file)
 
 
 def story(checking: Verdict, cpu: float) -> str:

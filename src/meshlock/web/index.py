@@ -378,8 +378,6 @@ class Index:
     def snapshot(self, step: int) -> Snapshot:
         """How things are after this step."""
         place = min(max(step - 1, 0) // self.apart, len(self.snapshots) - 1)
-        while place and place * self.apart > step:
-            place -= 1
         snapshot: Snapshot = self.snapshots[place].copy()
         first = place * self.apart + 1
         for number, lines in enumerate(self.read(first, step), first):

@@ -33,13 +33,7 @@ def with_arguments_of(
     [Callable[Concatenate[Owner, ...], Result]], Callable[Concatenate[Owner, Arguments], Result]
 ]:
     """Type checkers and editors see the arguments of that method in this one."""
-
-    def same(
-        method: Callable[Concatenate[Owner, ...], Result],
-    ) -> Callable[Concatenate[Owner, Arguments], Result]:
-        return method
-
-    return same
+    return lambda method: method
 
 
 class NodeGrant(BlockingGrant):
