@@ -204,7 +204,7 @@ def test_leases_and_the_loss_of_the_majority_are_shown(browser):
         until(page, f"{text_of('title')} === 'gate · bays'")
         until(page, f"{text_of('grants')}.includes('s left')")
         [row] = table(page, "grants")
-        held = next(iter(mesh.nodes["gate"].pools["bays"].adapter.clients.values())).grant
+        held = next(iter(mesh.nodes["gate"]._local.pools["bays"].adapter.clients.values())).grant
         assert (row["node"], row["permits"], row["slots"]) == ("gate", "1", "east")
         assert (row["label"], row["priority"]) == ("unloading", "3")
         assert row["fence"] == str(held.fence) and held.fence < 2**53  # to the last digit
@@ -255,7 +255,7 @@ def test_permits_and_links_can_be_asked_for_where_that_is_allowed(browser):
         until(page, f"!{text_of('requests')}.includes('waiting')")
         page.get_by_role("button", name="Release").press("Enter")
         until(page, "document.querySelectorAll('#requests button').length === 0")
-        assert mesh.nodes["gate"].pools["docks"].adapter.clients == {}
+        assert mesh.nodes["gate"]._local.pools["docks"].adapter.clients == {}
 
         page.get_by_role("button", name="Cut for 30 s: the link to dock").hover()
         page.mouse.down()
@@ -290,7 +290,7 @@ def test_permits_go_back_when_the_tab_is_closed(browser, monkeypatch):
             for _ in range(3):  # as long as somebody looks
                 timer = request.timer
                 sooner_or_later(lambda timer=timer: request.timer is not timer)
-            clients = mesh.nodes["gate"].pools["docks"].adapter.clients
+            clients = mesh.nodes["gate"]._local.pools["docks"].adapter.clients
             assert len(clients) == 1
         monkeypatch.setattr("meshlock.web.live.ABANDONED_AFTER", 0.1)
         loop = requests[0].node.mesh.loop
@@ -302,7 +302,7 @@ def test_permits_go_back_when_the_tab_is_closed(browser, monkeypatch):
 def test_what_nodes_tell_is_text_and_the_page_fits_a_phone_in_the_dark(browser):
     phone = {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}
     with running(False) as mesh:
-        dock = mesh.nodes["dock"].pools["docks"]
+        dock = mesh.nodes["dock"]._local.pools["docks"]
         dock.peers.conflicts["x"] = "<img src=x onerror=alert(1)>"
         with opened(browser, mesh, **phone) as page:
             until(page, f"{text_of('verdict')}.includes('<img src=x')")
