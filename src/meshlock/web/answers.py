@@ -49,12 +49,18 @@ def static(name: str) -> Response:
 MOST_BYTES = 10_000
 
 
-def asked(request: HTTPRequest) -> dict[str, Any]:
-    """The JSON object that the page sent; no other site can send one."""
+def json_of(request: HTTPRequest) -> bytes:
+    """What the page sent; no other site can send JSON."""
     if request.header("content-type") != "application/json":
         raise HTTPError(415, "Send JSON.")
+    return request.body[:MOST_BYTES]
+
+
+def asked(request: HTTPRequest) -> dict[str, Any]:
+    """The JSON object that the page sent."""
+    text = json_of(request)
     try:
-        return msgspec.json.decode(request.body[:MOST_BYTES], type=dict[str, Any])
+        return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError:
         raise HTTPError(400, "That is not a JSON object.") from None
 

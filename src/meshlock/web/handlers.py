@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -43,12 +43,11 @@ CALLED = {
 """Which handler a cause calls."""
 
 
-class Method:
-    def __init__(self, name: str, tree: ast.FunctionDef, path: Path, text: list[str]) -> None:
-        self.name = name
-        self.tree = tree
-        self.path = path
-        self.text = text
+class Method(NamedTuple):
+    name: str
+    tree: ast.FunctionDef
+    path: Path
+    text: list[str]
 
     def shown(self, lit: list[int]) -> dict[str, Any]:
         """Its lines without indentation; ``lit`` are those that matter."""

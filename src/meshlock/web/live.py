@@ -27,7 +27,7 @@ from meshlock.live.machine.limits import CutFor, Priority, Want
 from meshlock.live.pools.grants import Grant, Pool
 from meshlock.live.pools.status import Picture
 from meshlock.live.pools.views import View, brief
-from meshlock.web.answers import as_json, file, static
+from meshlock.web.answers import MOST_BYTES, as_json, file, json_of, static
 
 ABANDONED_AFTER = 15.0
 """Seconds without the page that asked: then it counts as closed."""
@@ -228,8 +228,6 @@ def listed(names: list[str]) -> str:
 
 T = TypeVar("T")
 
-MOST_BYTES = 10_000
-
 OLD = 3.0
 """Rounds of questions: what was received longer ago is stale, and no part of the picture."""
 
@@ -327,6 +325,4 @@ class LivePage:
             raise HTTPError(
                 403, f"This agent does not allow actions: start it with {setting('allow-actions')}."
             )
-        if request.header("content-type") != "application/json":
-            raise HTTPError(415, "Send JSON.")
-        return limits.decoded(request.body[:MOST_BYTES], kind, "an action")
+        return limits.decoded(json_of(request), kind, "an action")

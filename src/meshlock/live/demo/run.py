@@ -15,13 +15,11 @@ from random import Random
 from time import monotonic
 from typing import Any
 
-from meshlock.errors import Refused
 from meshlock.live.chaos.processes import POOL, Agent
 from meshlock.live.chaos.relay import Relay
 from meshlock.live.interfaces.async_client import Client, aconnect
 from meshlock.live.links.certificates import Authority
 from meshlock.live.links.dialler import split
-from meshlock.live.machine.error_text import error_text
 from meshlock.properties import monitor
 from meshlock.properties.sentences import counted
 from meshlock.trace.audit import Audit
@@ -191,11 +189,8 @@ class Demo:
 
     def merge(self, path: Path) -> None:
         parts = (self.folder / "traces").glob(f"{POOL}.*.jsonl")
-        try:
-            with trace_file(path) as file:
-                self.missing = merge(parts, file, ended=self.served)
-        except OSError as error:
-            raise Refused(f"Cannot write the trace to {path}: {error_text(error)}.") from None
+        with trace_file(path) as file:
+            self.missing = merge(parts, file, ended=self.served)
 
 
 # -- what was found, from the trace alone ---------------------------------------------------------

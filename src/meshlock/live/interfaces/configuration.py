@@ -34,7 +34,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import msgspec
 
-from meshlock.errors import Refused, setting
+from meshlock.errors import Attempt, Refused, setting
 from meshlock.live.interfaces.agent_settings import AgentSettings, PoolSettings
 from meshlock.live.machine import limits
 from meshlock.live.machine.logs import log_event
@@ -72,11 +72,9 @@ def given(table: dict[str, Any], converted: Any) -> dict[str, Any]:
 
 def read(path: Path) -> AgentSettings:
     try:
-        with path.open("rb") as file:
+        with Attempt(f"read {path}"), path.open("rb") as file:
             table = tomllib.load(file)
         found = given(table, msgspec.convert(table, AGENT))
-    except OSError as error:
-        raise Refused(f"Cannot read {path}: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Refused(f"{path} is not TOML: {error}.") from None
     except msgspec.ValidationError as error:
@@ -125,11 +123,10 @@ def secret(path: str | None) -> str | None:
     """The join secret: from its file, or from the environment."""
     if path is None:
         return os.environ.get("MESHLOCK_SECRET")
-    try:
-        warn_if_others_read(path)
-        return Path(path).read_text().strip()
-    except OSError as error:
-        raise Refused(f"Cannot read the secret in {path}: {error.strerror}.") from None
+    warn_if_others_read(path)
+    with Attempt(f"read the secret in {path}"):
+        text = Path(path).read_text()
+    return text.strip()
 
 
 def warn_if_others_read(path: str | Path) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote
 
+import msgspec
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from meshlock.live.machine import limits
@@ -43,29 +44,20 @@ class HTTPError(Exception):
         self.headers = headers or {}
 
 
-class HTTPRequest:
-    __slots__ = (
-        *("body", "connection", "fields", "later", "method"),
-        *("parameters", "path", "query", "safe"),
-    )
+class HTTPRequest(msgspec.Struct):
+    method: str
+    path: Sequence[str]  # its parts, decoded
+    query: str
+    fields: Mapping[bytes, bytes]  # its headers, as they came; names in small letters
+    connection: ServedConnection
+    safe: bool = True  # the connection can be used again
+    body: bytes = b""
+    parameters: dict[str, str] = {}  # what the path says for the names of its route
 
-    def __init__(
-        self,
-        method: str,
-        path: Sequence[str],
-        query: str,
-        fields: Mapping[bytes, bytes],
-        safe: bool = True,
-    ) -> None:
-        self.method = method
-        self.path = path  # its parts, decoded
-        self.query = query
-        self.fields = fields  # its headers, as they came; names in small letters
-        self.safe = safe  # the connection can be used again
-        self.later = fields.get(b"prefer") == LATER  # its answer may leave with the next one
-        self.body = b""
-        self.parameters: dict[str, str] = {}  # what the path says for the names of its route
-        self.connection: ServedConnection
+    @property
+    def later(self) -> bool:
+        """Its answer may leave with the next one."""
+        return self.fields.get(b"prefer") == LATER
 
     def header(self, name: str) -> str:
         """Empty without such a header."""
@@ -80,9 +72,13 @@ class HTTPRequest:
 class RequestReader:
     """What one client has sent, and the requests in it. The parser calls the methods ``on_...``."""
 
-    __slots__ = ("data", "error", "fields", "parser", "ready", "request", "size", "url")
+    __slots__ = (
+        *("connection", "data", "error", "fields"),
+        *("parser", "ready", "request", "size", "url"),
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, connection: ServedConnection) -> None:
+        self.connection = connection
         self.parser = HttpRequestParser(self)
         self.data = b""  # received and not parsed; the server stops receiving when it is long
         self.ready: deque[HTTPRequest] = deque()  # parsed and not answered
@@ -187,7 +183,7 @@ class RequestReader:
             raise HTTPError(400, "This agent is no proxy.")
         assert self.url is not None
         path, query = path_and_query(self.url)
-        self.request = HTTPRequest(method, path, query, fields, safe and newest)
+        self.request = HTTPRequest(method, path, query, fields, self.connection, safe and newest)
 
     def on_body(self, part: bytes) -> None:
         assert self.request is not None

@@ -78,7 +78,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self.site = server.site
         self.loop = server.loop
         self.transport: asyncio.Transport
-        self.reader = RequestReader()
+        self.reader = RequestReader(self)
         self.unsent = b""  # answers
         self.awaited = False  # is one of them?
         self.task: asyncio.Task[None] | None = None  # at work on a request
@@ -212,7 +212,6 @@ class ServedConnection(asyncio.BufferedProtocol):
             request = reader.ready.popleft()
             self.unread = None
             self.refused = not request.safe
-            request.connection = self
             self.serve(request)
         if self.awaited or len(self.unsent) > MOST_UNSENT:
             self.flush()
@@ -317,7 +316,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         client still sends, the client would never see why."""
         self.refused = True
         error.headers = {**error.headers, "Connection": "close"}
-        self.reply(HTTPRequest("GET", (), "", {}), self.site.refusal(error))
+        self.reply(HTTPRequest("GET", (), "", {}, self), self.site.refusal(error))
         self.flush()
         self.transport.write_eof()
         self.loop.call_later(LINGER, self.transport.close)
