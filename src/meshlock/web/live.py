@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
@@ -183,26 +183,18 @@ def of_pool(shown: dict[str, Any]) -> Iterator[str]:
 
 
 def of_nodes(shown: dict[str, Any]) -> Iterator[str]:
-    missed = [
-        name
-        for name, node in shown["nodes"].items()
-        if node["distance"] is None and not node["left"] and not node["gone"]
-    ]
+    nodes, patience = shown["nodes"], SILENT * shown["every"]
+    away = {name: node for name, node in nodes.items() if node["distance"] is None}
+    missed = {name: node for name, node in away.items() if not (node["left"] or node["gone"])}
     if missed:
-        longest = max(shown["nodes"][name]["unreachable_for"] or 0.0 for name in missed)
+        longest = max(node["unreachable_for"] or 0.0 for node in missed.values())
         since = f"for {longest:.0f} s" if len(missed) == 1 else f"for up to {longest:.0f} s"
         yield f"{listed(missed)} unreachable ({since})."
-    only = [name for name, node in shown["nodes"].items() if node["only_way"]]
-    for name in sorted(only):
+    for name in sorted(name for name, node in nodes.items() if node["only_way"]):
         yield (
             f"{name} is a single point of failure: without it, other nodes cannot reach each other."
         )
-    patience = SILENT * shown["every"]
-    silent = [
-        name
-        for name, node in shown["nodes"].items()
-        if node["distance"] is not None and (node["age"] or 0.0) > patience
-    ]
+    silent = [name for name in nodes.keys() - away if (nodes[name]["age"] or 0.0) > patience]
     if silent:
         yield f"{listed(silent)} did not answer for {patience:.0f} s, but is reachable."
 
@@ -210,7 +202,7 @@ def of_nodes(shown: dict[str, Any]) -> Iterator[str]:
 def of_links(shown: dict[str, Any]) -> Iterator[str]:
     for peer, link in shown["links"].items():
         if link["cut_for"] is not None:
-            yield (f"The link to {peer} is cut on purpose for another {link['cut_for']:.0f} s.")
+            yield f"The link to {peer} is cut on purpose for another {link['cut_for']:.0f} s."
         elif not link["up"] and not link["gone"] and (link["unacknowledged"] or not link["left"]):
             owed = link["unacknowledged"]
             carried = "a message with permits for it waits"
@@ -219,8 +211,8 @@ def of_links(shown: dict[str, Any]) -> Iterator[str]:
             yield f"The link to {peer} is down{f'; {carried}' if owed else ''}."
 
 
-def listed(names: list[str]) -> str:
-    names = sorted(names)
+def listed(given: Iterable[str]) -> str:
+    names = sorted(given)
     if len(names) > 4:
         return f"{', '.join(names[:3])} and {len(names) - 3} more"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -399,7 +399,8 @@ class AgentClient:
         """Of the request that waits by this name. False: none does, or there is no agent."""
         path = f"/v1/requests/{request}/priority"
         try:
-            body = json_body(priority=priority, deadline=deadline)
+            given = {"priority": priority, "deadline": deadline}
+            body = json_body(**{name: it for name, it in given.items() if it is not None})
             status, said = await self.call("POST", path, body)
         except (AgentGone, NoAgent):
             await self.gone()

@@ -90,8 +90,7 @@ def checked_body(**values: Any) -> str:
     """The same, checked here as a node would."""
     from meshlock.live.machine import limits
 
-    given = {name: it if it is None else limits.checked(name, it) for name, it in values.items()}
-    return json.dumps(given)
+    return json.dumps({name: limits.checked(name, value) for name, value in values.items()})
 
 
 def acquire_body(
