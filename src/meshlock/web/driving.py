@@ -335,16 +335,12 @@ class PageRun:
         about = self.index.about()
         algorithm = self.settled.algorithm
         served = "" if self.parted() else self.stuck()
-        more = dict(self.run.monitor.violated)
-        for found in about["violated"]:
-            more.pop(found["property"], None)
-        about["violated"] = [
-            *about["violated"],
-            *(
-                {"property": name, "sentence": text, "step": self.index.steps}
-                for name, text in [*more.items(), ("served", served), ("handler", self.failure)]
-                if text
-            ),
+        found = {one["property"] for one in about["violated"]}
+        more = {**self.run.monitor.violated, "served": served, "handler": self.failure}
+        about["violated"] = about["violated"] + [
+            {"property": name, "sentence": text, "step": self.index.steps}
+            for name, text in more.items()
+            if text and name not in found
         ]
         about["driven"] = {
             "topology": self.settled.topology,
@@ -365,8 +361,7 @@ class PageRun:
         run = self.run
         if run.on_the_way or run.inside or self.settled.members:
             return b""
-        line: dict[str, Any] = {"t": run.now, "event": "end"}
-        line["unserved"] = len(run.waiting)
+        line = {"t": run.now, "event": "end", "unserved": len(run.waiting)}
         return msgspec.json.encode(line) + b"\n"
 
 

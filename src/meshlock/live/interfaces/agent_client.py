@@ -18,6 +18,7 @@ loops suspend (:mod:`.async_client`).
 from __future__ import annotations
 
 import os
+from time import monotonic
 from weakref import WeakSet
 
 from meshlock.errors import NotInTime, Refused
@@ -75,9 +76,6 @@ if TYPE_CHECKING:
 
         def lock(self) -> AbstractAsyncContextManager[object]:
             """Held while a session is opened."""
-
-        def now(self) -> float:
-            """Seconds, by the clock of timeouts."""
 
         async def sleep(self, seconds: float) -> None: ...
 
@@ -358,7 +356,7 @@ class AgentClient:
         """What the agent grants, whatever becomes of the agent meanwhile, as long as there is one
         again soon. ``body``: of the request, for a session and the seconds that are left."""
         path = f"/v1/pools/{pool}/acquire"
-        left, end = timeout, None if timeout is None else self.wires.now() + timeout
+        left, end = timeout, None if timeout is None else monotonic() + timeout
         lost: float | None = None  # the agent, since when
         before, pause = self.session, RETRY
         while True:
@@ -378,7 +376,7 @@ class AgentClient:
                 if self.closed:
                     raise Refused(CLOSED) from None
                 await self.gone()
-                moment = self.wires.now()
+                moment = monotonic()
                 lost = moment if lost is None else lost
                 if end is not None and moment >= end:
                     raise NotInTime(str(error)) from None
@@ -393,7 +391,7 @@ class AgentClient:
                     self.wires.receive(session)
                 if not session.over:
                     raise refusal(status, said)
-            left = None if end is None else max(0.0, end - self.wires.now())
+            left = None if end is None else max(0.0, end - monotonic())
 
     async def change(self, request: str, priority: int | None, deadline: float | None) -> bool:
         """Of the request that waits by this name. False: none does, or there is no agent."""

@@ -160,9 +160,6 @@ class LoopWires:
     def lock(self) -> asyncio.Lock:
         return asyncio.Lock()
 
-    def now(self) -> float:
-        return asyncio.get_running_loop().time()
-
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 

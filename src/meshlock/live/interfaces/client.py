@@ -68,9 +68,6 @@ class BlockingWires:
     def lock(self) -> ThreadLock:
         return ThreadLock()
 
-    def now(self) -> float:
-        return time.monotonic()
-
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 

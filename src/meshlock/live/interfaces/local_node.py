@@ -63,7 +63,7 @@ class LocalNode:
             self.promises = Promises(default_folder(self.name) if state == AUTO else Path(state))
         self.discovering = False  # may peers be found that no setting names?
         self._mesh: Mesh | None = None
-        self._views: Views | None = None
+        self.views: Views  # what other nodes say of their pools; there once the node is started
         self._closing = False
 
     # -- life --------------------------------------------------------------------------
@@ -77,7 +77,7 @@ class LocalNode:
             *(settings.clock_rate, settings.min_links, self.advertise),
             self.promises.folder if self.promises is not None else None,
         )
-        self._views = Views(self._mesh, self.pools)
+        self.views = Views(self._mesh, self.pools)
         if settings.listen is not None:
             await self._mesh.listen(*split(settings.listen))
         if settings.zenoh is not None:
@@ -201,12 +201,6 @@ class LocalNode:
         """The links beneath; there once the node is started."""
         assert self._mesh is not None
         return self._mesh
-
-    @property
-    def views(self) -> Views:
-        """What other nodes say of their pools; there once the node is started."""
-        assert self._views is not None
-        return self._views
 
     def status(self) -> Status:
         """Everything a person or a program may want to know, as plain values."""
