@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from meshlock.errors import Refused
 from meshlock.live.interfaces.node import Node
+from meshlock.live.interfaces.registry import known_as
 from meshlock.live.machine import limits
 from meshlock.live.pools.grants import Acquire, AnyBlockingPool, BlockingGrant, Grant, Source
 from meshlock.live.pools.status import Status
@@ -86,15 +87,8 @@ class BlockingPool(AnyBlockingPool):
 
     def _acquired(self, given: Asked, name: str | None) -> BlockingGrant:
         asked = Acquire(self._source, *given)
-        if name is None:
+        with known_as(self._requests, name, asked):
             return self._waited(asked)
-        if name in self._requests:
-            raise Refused(f"A request with the name {name} waits already: use another name.")
-        self._requests[name] = asked
-        try:
-            return self._waited(asked)
-        finally:
-            del self._requests[name]
 
     def change(
         self, request: str, *, priority: int | None = None, deadline: float | None = None

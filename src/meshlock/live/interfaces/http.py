@@ -8,10 +8,9 @@ renewed, and belongs to no connection. Who may ask, and where, is in :mod:`.serv
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import secrets
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import AbstractContextManager, suppress
 from hashlib import blake2b
 from typing import Any
 
@@ -32,6 +31,7 @@ from meshlock.live.interfaces.operations import (
     get,
     post,
 )
+from meshlock.live.interfaces.registry import known_as
 from meshlock.live.interfaces.site import EVENTS, Response, answer
 from meshlock.live.pools.grants import Acquire, Grant, moment, time_left
 from meshlock.live.pools.pool import LocalPool
@@ -73,7 +73,7 @@ class Session:
 
     async def wait(self, seconds: float) -> None:
         self.news.clear()
-        with contextlib.suppress(TimeoutError):
+        with suppress(TimeoutError):
             await asyncio.wait_for(self.news.wait(), seconds)
 
     def shortest(self) -> float | None:
@@ -320,25 +320,12 @@ class Interface:
     ) -> messages.Granted:
         with self.visited(request) as pool:
             waits = asked(pool, body)
-            with self.known_as(body.request, waits):
+            with known_as(self.requests, body.request, waits):
                 grant = await waits
         if request.connection.closed or (session is not None and session.over):
             grant.release()
             raise Refused("The session has ended.")
         return self.granted(request, body, session, grant)
-
-    @contextmanager
-    def known_as(self, name: str | None, waits: Acquire) -> Iterator[None]:
-        if name is None:
-            yield
-            return
-        if name in self.requests:
-            raise Refused(f"A request with the name {name} waits already: use another name.")
-        self.requests[name] = waits
-        try:
-            yield
-        finally:
-            del self.requests[name]
 
     @post("/v1/requests/{request}/priority", REFUSED)
     async def change_priority(

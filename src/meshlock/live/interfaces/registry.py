@@ -19,6 +19,7 @@ from meshlock.live.links.link import Receiver
 from meshlock.live.machine import limits
 from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.birth import FIRST_CONTACT, Expected
+from meshlock.live.pools.grants import Acquire
 from meshlock.live.pools.pool import LocalPool
 from meshlock.live.pools.pool_configuration import (
     PoolConfiguration,
@@ -341,3 +342,17 @@ class Registry:
         """Is there such a pool, or does our own user say so? Requests may name anything."""
         named = name not in self.visits and name not in self.told_of
         return named or self.pools[name].adapter.configuration is not None
+
+
+@contextmanager
+def known_as(requests: dict[str, Acquire], name: str | None, asked: Acquire) -> Iterator[None]:
+    """While it waits, it can be found by the name that its program gave it, if any."""
+    if name in requests:
+        raise Refused(f"A request with the name {name} waits already: use another name.")
+    if name is not None:
+        requests[name] = asked
+    try:
+        yield
+    finally:
+        if name is not None:
+            del requests[name]
