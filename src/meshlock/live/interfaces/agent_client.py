@@ -368,8 +368,8 @@ class AgentClient:
                     session = await self.current()
                 if session is not before:
                     before, lost, pause = session, None, RETRY
-                wish = body(session.name, left)
-                status, said = await self.call("POST", path, wish, patience(left))
+                text = body(session.name, left)
+                status, said = await self.call("POST", path, text, patience(left))
                 if status == 503:
                     raise NoAgent(str(refusal(status, said)))
             except (AgentGone, NoAgent) as error:

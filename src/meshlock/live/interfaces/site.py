@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
@@ -41,12 +41,8 @@ class Route(msgspec.Struct, frozen=True):
     """Also to those who have no place among the connections."""
 
 
-Shape = tuple[str | None, ...]
-"""The parts of a path; None stands for any."""
-
-
-def shape_of(path: Sequence[str], named: Container[int]) -> Shape:
-    return tuple([None if at in named else part for at, part in enumerate(path)])
+Methods = dict[str, tuple[Route, dict[int, str]]]
+"""What is at a path, and which of its parts have names."""
 
 
 class Site:
@@ -62,20 +58,23 @@ class Site:
         self.admit = admit
         self.refused = refused  # called with who was, and why
         self.failed = failed  # called while an exception is handled that nobody expected
-        self.known: dict[Shape, dict[str, tuple[Route, dict[int, str]]]] = {}  # by method
+        self.known: dict[tuple[str | None, ...], Methods] = {}  # by path; None is any part
         self.named: dict[int, list[tuple[int, ...]]] = {}  # of paths of a length: places of names
         for route in routes:
             parts = route.path.split("/")[1:]
             names = {at: part[1:-1] for at, part in enumerate(parts) if part.startswith("{")}
             places = self.named.setdefault(len(parts), [])
             places[:] = sorted({*places, tuple(names)})
-            known = self.known.setdefault(shape_of(parts, names), {})
-            known[route.method] = (route, names)
+            shape = tuple(None if at in names else part for at, part in enumerate(parts))
+            self.known.setdefault(shape, {})[route.method] = (route, names)
 
     def find(self, request: HTTPRequest) -> Route:
         """The request learns what its path says."""
         for places in self.named.get(len(request.path), ()):
-            methods = self.known.get(shape_of(request.path, places))
+            shape: list[str | None] = [*request.path]
+            for at in places:
+                shape[at] = None
+            methods = self.known.get(tuple(shape))
             if methods is not None:
                 break
         else:
