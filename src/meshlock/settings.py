@@ -10,6 +10,7 @@ The command line, files, messages and the reference read this declaration.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
 
@@ -106,7 +107,7 @@ class Settings:
         return " ".join(words)
 
 
-types_of = cache(get_type_hints)
+types_of: Callable[[type], dict[str, Any]] = cache(get_type_hints)
 """Of the fields of a record; to find them takes longer than to read a line of flags."""
 
 
