@@ -62,6 +62,7 @@ def test_without_members_the_same_crash_is_refused():
         ("restart 0 without brakes", "line 3: cannot do 'restart 0 without brakes'"),
         ("lose 0->1 4", "line 3: Less than 4 are on the way 0->1"),
         ("expect messages RENEW 0 HEARTBEAT 1", "jiang has no message HEARTBEAT"),
+        ("expect slots 0 first", "line 3: 'first' should be a whole number"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_its_line(actions, said):
@@ -81,3 +82,58 @@ def test_clients_of_one_node_queue_behind_an_algorithm_that_takes_one():
     assert outcome.good, outcome.transcript
     assert "asks for 1 with priority 2" in outcome.transcript  # before the one with priority 1
     assert "asks for 1 with priority 1" not in outcome.transcript
+
+
+CHANGES = """
+nodes 4
+permits 3
+members 2
+deadlines
+wait 300
+request 0 want 2
+expect slots 0 0 1
+release 0 1
+expect slots 0 0
+member 0 add 2
+member 1 add 3
+wait 1000
+request 1 want 2 priority 1
+request 2 want 2 deadline 5
+wait 10
+expect slots 1 1 2
+raise 2 0.99
+wait 10
+expect inside 0 1
+leave 1
+wait 10
+expect slots 2 1 2
+resize 0 1
+wait 1000
+leave 2
+wait 10
+request 3
+wait 10
+expect inside 0
+leave 0
+wait 10
+expect slots 3 0
+finish
+expect served
+"""
+"""Two changes of members at once, slots, parts, deadlines, a changed one, fewer permits."""
+
+
+@pytest.mark.parametrize("algorithm", ["jiang", "direct"])
+def test_everything_that_changes_is_an_action(algorithm):
+    player = Player(Scenario("here", CHANGES), find(algorithm))
+    outcome = player.play()
+    assert outcome.good, outcome.transcript
+    config = player.run.recovering.layers[0].member.config
+    assert (config.members, config.permits) == ((0, 1, 2, 3), 1)
+
+
+def test_other_slots_than_expected_are_named():
+    outcome = played(
+        "nodes 2\npermits 3\nmembers all\nwait 300\nrequest 0 want 2\nexpect slots 0 1\n"
+    )
+    assert "slots 0 1: no, slots: 0 1" in outcome.unmet

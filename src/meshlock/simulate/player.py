@@ -201,6 +201,12 @@ class Player:
             case ["inside", *names]:
                 inside = sorted([client.node for client in run.inside.values()])
                 met, seen = inside == sorted(nodes(names)), f"inside: {listed(inside)}"
+            case ["slots", name, *_]:
+                (node,), given = nodes([name]), run.recovering.monitor.given
+                here = [given[one.number].slots for one in run.inside.values() if one.node == node]
+                slots = sorted([slot for held in here for slot in held])
+                met = slots == sorted([script.whole(number, word) for word in words[2:]])
+                seen = f"slots: {' '.join(map(str, slots))}"
             case ["token", name]:
                 holders = run.holders()
                 met, seen = holders == nodes([name]), f"the token is at: {listed(holders)}"
