@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 from meshlock.algorithms.actor import Algorithm
+from meshlock.check import serving
 from meshlock.check.arguments import judged, setup
 from meshlock.check.setup import SetUp
 from meshlock.check.verdict import Checking, Verdict
@@ -51,6 +54,13 @@ SET_UPS: dict[str, dict[str, object]] = {
 }
 LARGE: dict[str, object] = {**SET_UPS["crashes"], "requests": TWO}
 """Of 14,244 states."""
+TRIED = 500
+"""States of a search from which all must be served when faults stop. Each takes as long as ten
+others to be found. Every mutant of which that is noticed is noticed so in its own set-up."""
+
+FEW_TRIED = 50
+"""Where a search is compared with another one."""
+
 FOR_EVER: dict[str, dict[str, object]] = {
     "served": {"algorithm": "raymond", **LINE, "repeat": True},
     "starving": {
@@ -87,10 +97,16 @@ def with_algorithm(what: SetUp, algorithm: Algorithm) -> SetUp:
     return what
 
 
+def finish(checking: Verdict, tried: int = TRIED) -> None:
+    """To the end; ``make test-whole`` tries as many states as a command does."""
+    with patch.object(serving, "MOST_TRIED", serving.MOST_TRIED if WHOLE else tried):
+        while checking.run(1_000):
+            pass
+
+
 def explore(what: SetUp, *names: str, most: int = 1_000_000) -> Checking:
     checking = Checking(what, judged(list(names)), most)
-    while checking.run(10_000):
-        pass
+    finish(checking)
     return checking
 
 
