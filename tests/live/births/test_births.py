@@ -377,7 +377,8 @@ def test_an_agent_that_waits_for_others_says_so_everywhere(tmp_path: Path) -> No
     shown = meshlock("status", "--socket", south.socket).stdout
     assert sentence in shown and f"no link to 127.0.0.1:{port}: {reason}\n" in shown
     other = ["exec", "--socket", south.socket, "--pool", "other", "--timeout", "0.2", "--", "true"]
-    said = f"No node announced a pool 'other' within 0.2 s: no link to 127.0.0.1:{port} ({reason})."
+    said = "No permits of other within 0.2 s: no neighbour has announced it yet: "
+    said += f"no link to 127.0.0.1:{port} ({reason})."
     assert meshlock(*other).stderr == f"meshlock: {said}\n"
     refused = f"(127.0.0.1 was refused: TLS handshake failed: {reason}); {first}"
     why = f"waiting for another node to link to {north.address} {refused}"

@@ -216,13 +216,13 @@ def test_half_open_connections_are_bounded_and_time_out(
             strangers = [await Stranger.dial(a, unprotected()) for _ in range(2 * MOST_OF_ADDRESS)]
             await asyncio.gather(*[each.gone() for each in strangers[:MOST_OF_ADDRESS]])
             assert (
-                a._local.mesh.admission.begun.count
+                len(a._local.mesh.admission.begun.all)
                 == len(a._local.mesh.handshakes.open)
                 == MOST_OF_ADDRESS
             )
             monkeypatch.setattr("meshlock.live.links.handshake.HANDSHAKE_SECONDS", 0.0)
             await asyncio.gather(*[stranger.gone() for stranger in strangers])
-            assert not a._local.mesh.handshakes.open and not a._local.mesh.admission.begun.count
+            assert not a._local.mesh.handshakes.open and not a._local.mesh.admission.begun.all
             assert a.status()["refused"] == 2 * MOST_OF_ADDRESS
 
     caplog.set_level(logging.WARNING)

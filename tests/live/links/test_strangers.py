@@ -67,7 +67,7 @@ def test_whoever_is_known_stays_although_its_address_has_the_most() -> None:
     room.discard(other)
     new.standing = Standing.PROVED
     assert room.victim() is known
-    assert (room.count, set(room.hosts)) == (3, {"10.0.0.1"})
+    assert (len(room.all), set(room.hosts)) == (3, {"10.0.0.1"})
 
 
 def test_one_address_is_a_network_in_ipv6() -> None:
@@ -91,7 +91,7 @@ def test_idle_connections_cost_no_handshake_and_the_oldest_are_dropped(
             others = [await bare(a) for _ in range(8)]
             assert await first.read() == b""  # dropped for the last of them
             door = a._local.mesh.admission
-            assert (door.silent.count, door.begun.count) == (8, 0)
+            assert (len(door.silent.all), len(door.begun.all)) == (8, 0)
             async with Node("b", peers=[a.address], secret=SECRET) as b:
                 while "a" not in b._local.mesh.linked:
                     await asyncio.sleep(0.001)
@@ -114,7 +114,7 @@ async def bare(node: Node) -> asyncio.StreamReader:
 
 
 def arrived(node: Node) -> int:
-    return node.status()["refused"] + node._local.mesh.admission.silent.count  # type: ignore[no-any-return]
+    return node.status()["refused"] + node._local.mesh.admission.silent.hosts.total()  # type: ignore[no-any-return]
 
 
 def test_a_stranger_may_begin_only_so_many_handshakes_and_a_peer_gets_in(
@@ -129,7 +129,7 @@ def test_a_stranger_may_begin_only_so_many_handshakes_and_a_peer_gets_in(
                 stranger = await Stranger.dial(a, by_secret("some other secret of theirs", "x"))
                 await stranger.gone()
                 raise ConnectionError
-            assert a._local.mesh.admission.begun.count == 0
+            assert a._local.mesh.admission.begun.all == {}
             async with Node("b", peers=[a.address], secret=SECRET) as b:
                 while "a" not in b._local.mesh.linked:
                     await asyncio.sleep(0.001)

@@ -130,17 +130,18 @@ def test_wrong_and_late_answers_change_nothing() -> None:
         async with four() as nodes:
             own = nodes[3]._local.pools["gpus"].change_requests
             done = encode(Answer(1, "", False))
-            own.receive("a", CHANGED, done)  # nobody asked
+            own.told("a", done)  # nobody asked
             future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
             own.questions.asked[1] = ("a", future)
-            own.receive("b", CHANGED, done)  # somebody else was asked
+            own.told("b", done)  # somebody else was asked
             assert not future.done()
-            own.receive("a", CHANGED, done)
-            own.receive("a", CHANGED, encode(Answer(1, "No.", False)))  # too late
+            own.told("a", done)
+            own.told("a", encode(Answer(1, "No.", False)))  # too late
             assert future.result().why == ""
+            words = nodes[3]._local.pools["gpus"].participation.within_pool
             for kind, payload in ((CHANGE, b"\x93\x01"), (CHANGED, b"\x01"), (CHANGE, done)):
                 with pytest.raises(BadFrame, match="with wrong fields"):
-                    own.receive("a", kind, payload)
+                    words[kind]("a", payload)
 
     virtual.run(story)
 

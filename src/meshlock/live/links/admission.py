@@ -17,12 +17,13 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections import Counter
 from enum import IntEnum, auto
 from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any
 
 from meshlock.live.links.link import LinkConnection
-from meshlock.live.links.rate_limit import RateLimit
+from meshlock.live.links.rate_limit import RateLimit, RateLimits, keep_latest
 from meshlock.live.machine.error_text import STRANGER, TLS, error_text
 from meshlock.live.machine.limits import MOST_NODES
 
@@ -81,47 +82,42 @@ class AdmissionRoom:
     def __init__(self, most: int, most_of_address: int) -> None:
         self.most = most
         self.most_of_address = most_of_address
-        self.count = 0
-        self.hosts: dict[str, dict[Arrival, None]] = {}
+        self.all: dict[Arrival, None] = {}
+        self.hosts: Counter[str] = Counter()  # arrivals of each address
 
     def __contains__(self, arrival: Arrival) -> bool:
-        return arrival in self.hosts.get(arrival.host, ())
+        return arrival in self.all
 
     def add(self, arrival: Arrival) -> Arrival | None:
         """The result must leave."""
-        here = self.hosts.setdefault(arrival.host, {})
         victim = None
-        if len(here) >= self.most_of_address:
-            victim = least(here)
-        elif self.count >= self.most:
+        if self.hosts[arrival.host] >= self.most_of_address:
+            here = [one for one in self.all if one.host == arrival.host]
+            victim = min(here, key=lambda one: one.standing)
+        elif len(self.all) >= self.most:
             victim = self.victim()
-        here[arrival] = None
-        self.count += 1
+        self.all[arrival] = None
+        self.hosts[arrival.host] += 1
         return victim
 
     def discard(self, arrival: Arrival) -> None:
-        here = self.hosts.get(arrival.host, {})
-        if arrival in here:
-            del here[arrival]
-            self.count -= 1
-            if not here:
+        if arrival in self.all:
+            del self.all[arrival]
+            self.hosts[arrival.host] -= 1
+            if not self.hosts[arrival.host]:
                 del self.hosts[arrival.host]
 
     def victim(self) -> Arrival | None:
-        """Who must leave first: of those who count least, of the address with the most of them."""
+        """Who must leave first: of those who count least, of the address with the most of them, the
+        oldest."""
         return min(
-            [least(here) for here in self.hosts.values() if here],
-            key=lambda one: (one.standing, -len(self.hosts[one.host]), one.began),
+            self.all,
+            key=lambda one: (one.standing, -self.hosts[one.host], one.began),
             default=None,
         )
 
     def older_than(self, moment: float) -> list[Arrival]:
-        return [one for here in self.hosts.values() for one in here if one.began < moment]
-
-
-def least(here: dict[Arrival, None]) -> Arrival:
-    """Of one address: the oldest of those who count least."""
-    return min(here, key=lambda arrival: arrival.standing)
+        return [one for one in self.all if one.began < moment]
 
 
 def site(host: str) -> str:
@@ -144,7 +140,7 @@ class Admission:
             self.begun = AdmissionRoom(MOST_HANDSHAKES, MOST_HANDSHAKES_OF_ADDRESS)
         self.known: dict[str, None] = {}
         self.strangers = RateLimit(STRANGERS_PER_SECOND, mesh.time())
-        self.rates: dict[tuple[str, Standing], RateLimit] = {}
+        self.rates = RateLimits(2 * MOST_NODES)  # by address and standing
 
     def listen(self, listener: socket.socket) -> None:
         listener.listen(BACKLOG)
@@ -153,11 +149,7 @@ class Admission:
 
     def know(self, host: str) -> None:
         """Links come from this address."""
-        host = site(host)
-        self.known.pop(host, None)
-        self.known[host] = None
-        if len(self.known) > MOST_NODES:
-            del self.known[next(iter(self.known))]
+        keep_latest(self.known, site(host), None, MOST_NODES)
 
     # -- arriving ------------------------------------------------------------------------
 
@@ -226,19 +218,12 @@ class Admission:
         self.begin(arrival)
 
     def affordable(self, arrival: Arrival) -> bool:
-        now = self.mesh.time()
-        key = (arrival.host, arrival.standing)
-        rate = self.rates.pop(key, None) or RateLimit(PER_SECOND[arrival.standing], now)
-        self.rates[key] = rate
-        if len(self.rates) > 2 * MOST_NODES:
-            del self.rates[next(iter(self.rates))]  # who has not come for longest
-        stranger = arrival.standing is Standing.STRANGER
-        if not rate.has(now) or (stranger and not self.strangers.has(now)):
+        now, standing = self.mesh.time(), arrival.standing
+        stranger = standing is Standing.STRANGER
+        if stranger and not self.strangers.has(now):
             return False
-        rate.spend()
-        if stranger:
-            self.strangers.spend()
-        return True
+        affordable = self.rates.take((arrival.host, standing), PER_SECOND[standing], now)
+        return affordable and (not stranger or self.strangers.take(now))
 
     # -- the handshake -------------------------------------------------------------------
 
@@ -265,13 +250,11 @@ class Admission:
         except (OSError, ssl.SSLError) as error:
             what = "TLS handshake failed" if self.tls is not None else "connection failed"
             why = error_text(error)
-            if self.tls and isinstance(error, ConnectionError) and self.is_stranger(arrival):
+            # who did not even ask for the host name that nodes of this mesh know
+            stranger = self.tls is not None and arrival.standing < Standing.KNOCKED
+            if stranger and isinstance(error, ConnectionError):
                 why = STRANGER
             self.drop(arrival, f"{what}: {why}")
-
-    def is_stranger(self, arrival: Arrival) -> bool:
-        """Did it not even ask for the host name that nodes of this mesh know?"""
-        return arrival.standing < Standing.KNOCKED
 
     def over(self, arrival: Arrival, linked: bool) -> None:
         self.begun.discard(arrival)

@@ -54,37 +54,34 @@ class Dialler:
     async def dial_repeatedly(
         self, address: str, connect: Callable[[], Awaitable[LinkConnection]]
     ) -> None:
-        peer, wait, said = "", FIRST_RETRY, ""
+        peer, wait = "", FIRST_RETRY
         while True:
-            connection = self.mesh.open.get(peer)
-            if connection is None:
-                try:
-                    connection = await connect()
-                    peer = self.at[address] = connection.peer
-                    wait, said = FIRST_RETRY, ""
-                except NotLinked as error:
-                    reason = str(error)
-                    if error.ending is Ending.OURSELVES:
-                        self.at[address] = self.mesh.name
-                        self.no_link.pop(address, None)
-                        self.tried[address].set()
-                        return
-                    if error.ending is Ending.MUTUAL:
-                        peer = self.at[address] = error.peer
-                        self.no_link.pop(address, None)
-                    else:
-                        self.no_link[address] = reason
-                        if reason != said:
-                            log_event(WARNING, "no link", address=address, reason=reason)
-                            said = reason
-                except Exception:
-                    self.mesh.failures.note("dial")
-            self.tried[address].set()
-            if connection is not None:
-                self.no_link.pop(address, None)
+            try:
+                connection = self.mesh.open.get(peer) or await connect()
+                peer, wait = connection.peer, FIRST_RETRY
+                self.has_found(address, peer)
                 await asyncio.shield(connection.closed)
+            except NotLinked as error:
+                if error.ending is Ending.OURSELVES:
+                    self.has_found(address, self.mesh.name)
+                    return
+                if error.ending is Ending.MUTUAL:
+                    peer = error.peer
+                    self.has_found(address, peer)
+                elif self.no_link.get(address) != str(error):
+                    self.no_link[address] = str(error)
+                    log_event(WARNING, "no link", address=address, reason=str(error))
+            except Exception:
+                self.mesh.failures.note("dial")
+            self.tried[address].set()
             await asyncio.sleep(wait * (0.5 + random()))
             wait = min(wait * 2, LAST_RETRY)
+
+    def has_found(self, address: str, peer: str) -> None:
+        """Who is there."""
+        self.at[address] = peer
+        self.no_link.pop(address, None)
+        self.tried[address].set()
 
     async def connect(self, host: str, port: int) -> LinkConnection:
         """Dial once; the result is open, or it raises NotLinked."""

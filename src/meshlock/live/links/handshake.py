@@ -32,8 +32,6 @@ from meshlock.live.machine.limits import MOST_NODES, NAME
 if TYPE_CHECKING:
     from meshlock.live.links.mesh import Mesh
 
-MOST_PEERS = MOST_NODES
-
 
 class Handshakes:
     """Those of all connections of a node that are under way."""
@@ -149,16 +147,16 @@ class Handshakes:
             if hello.generation < session.generation:  # said before we were linked
                 return RefuseFrame("linked already", mutual=True)
         if peer not in mesh.sessions and not self.has_room():
-            return RefuseFrame(f"more than {MOST_PEERS} peers")
+            return RefuseFrame(f"more than {MOST_NODES} peers")
         return None
 
     def has_room(self) -> bool:
         """For one more session. Those that are down, and never had a custody message either way,
         make room."""
         sessions = self.mesh.sessions
-        if len(sessions) >= MOST_PEERS:
+        if len(sessions) >= MOST_NODES:
             for peer, session in list(sessions.items()):
                 used = session.up or session.custody_sent or session.custody_received
                 if not used and peer not in self.dialling:
                     del sessions[peer]
-        return len(sessions) < MOST_PEERS
+        return len(sessions) < MOST_NODES

@@ -28,6 +28,7 @@ import msgspec
 
 from meshlock.errors import Refused
 from meshlock.live.links.frames import LinksFrame, encode
+from meshlock.live.links.rate_limit import keep_latest
 from meshlock.live.machine.limits import MOST_NODES
 
 try:
@@ -127,9 +128,8 @@ class Identity:
             raise ValueError("its key is for something else")
         names = found.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
         name = str(names[0].value) if names else ""
-        if len(self.vouched) >= REMEMBERED:
-            del self.vouched[next(iter(self.vouched))]
-        checked = self.vouched[record.certificate] = (name, key, found.not_valid_after_utc)
+        checked = (name, key, found.not_valid_after_utc)
+        keep_latest(self.vouched, record.certificate, checked, REMEMBERED)
         return checked
 
     def issuer(self, found: x509.Certificate) -> x509.Certificate | None:
@@ -161,9 +161,8 @@ class Identity:
             shared = self.agreeing.exchange(X25519PublicKey.from_public_bytes(public))
         except ValueError:  # no public key: nobody has the other half, and no tag will fit
             shared = self.agreeing.private_bytes_raw()
-        if len(self.keys) >= REMEMBERED:
-            del self.keys[next(iter(self.keys))]
-        key = self.keys[public] = hashlib.blake2b(shared, person=PURPOSE, digest_size=32).digest()
+        key = hashlib.blake2b(shared, person=PURPOSE, digest_size=32).digest()
+        keep_latest(self.keys, public, key, REMEMBERED)
         return key
 
 

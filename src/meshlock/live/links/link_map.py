@@ -38,7 +38,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from meshlock.live.links.frames import LAST_RECORD, BadFrame, LinksFrame, pack
-from meshlock.live.links.rate_limit import RateLimit
+from meshlock.live.links.rate_limit import RateLimits
 from meshlock.live.machine.limits import MOST_NODES
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class LinkMap:
         self.me = mesh.name
         self.records = {self.me: self.signed(1, ())}
         self.named = 0  # links that all of them name
-        self.rates: dict[str, RateLimit] = {}  # neighbour: records that it may tell
+        self.rates = RateLimits(MOST_NODES)  # neighbour: records that it may tell
         self.unreachable: dict[str, float] = {}  # since when
         self.departed: set[str] = set()  # peers that left, and are on the map no more
         self.fresh: dict[str, set[str]] = {}  # records to hand on, and who has them already
@@ -138,8 +138,6 @@ class LinkMap:
         """A connection is there, which knows nothing yet."""
         if self.records[self.me].addresses != self.mesh.reach.addresses():
             self.relinked()
-        if len(self.rates) > MOST_NODES:
-            self.rates.clear()
         self.draw()
         self.owed[peer] = {self.me, *self.ways}
         self.soon()
@@ -170,12 +168,8 @@ class LinkMap:
     def believes(self, peer: str, record: LinksFrame) -> bool:
         """Does the node of that name say so? A neighbour that tells more than it can have heard
         loses the link, for whatever we do not read it would have to tell again."""
-        rate = self.rates.get(peer)
-        if rate is None:
-            rate = self.rates[peer] = RateLimit(PER_SECOND, self.mesh.time(), AT_ONCE)
-        if not rate.has(self.mesh.time()):
+        if not self.rates.take(peer, PER_SECOND, self.mesh.time(), AT_ONCE):
             raise BadFrame("more link records than a mesh may have")
-        rate.spend()
         identity = self.mesh.security.identity
         doubts = identity.doubts(record) if identity is not None else ""
         if doubts:

@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from typing import TypeVar
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+def keep_latest(kept: dict[Key, Value], key: Key, value: Value, most: int) -> None:
+    """Of this number the newest stay."""
+    kept.pop(key, None)
+    kept[key] = value
+    if len(kept) > most:
+        del kept[next(iter(kept))]
+
 
 class RateLimit:
     """So much per second; what was not used lasts for as many seconds as is said."""
@@ -18,8 +32,24 @@ class RateLimit:
         self.then = now
         return self.left >= 1.0
 
-    def spend(self) -> None:
-        self.left -= 1.0
+    def take(self, now: float) -> bool:
+        """One, if there is any."""
+        has = self.has(now)
+        self.left -= has
+        return has
+
+
+class RateLimits(dict[Hashable, RateLimit]):
+    """One for each; who has not come for longest is forgotten."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def take(self, who: Hashable, per_second: float, now: float, lasts: float = 1.0) -> bool:
+        rate = self.get(who) or RateLimit(per_second, now, lasts)
+        keep_latest(self, who, rate, self.most)
+        return rate.take(now)
 
 
 class TokenBuckets:

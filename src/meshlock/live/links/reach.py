@@ -130,9 +130,8 @@ class Reach:
         self.content = self.dialling.keys() <= self.mesh.linked  # else it is not known yet
         for name in self.wanted(friends):
             self.content = False
-            if not self.rate.has(now):
+            if not self.rate.take(now):
                 return
-            self.rate.spend()
             self.dial(name)
 
     def pause(self) -> float:

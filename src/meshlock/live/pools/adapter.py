@@ -11,6 +11,7 @@ call, and what is rare, is in :mod:`.pool`.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from operator import attrgetter
 from random import randrange
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from meshlock.algorithms.actor import Actor, Algorithm, ChoosingActor, Effect, Enter, Lost, Message
-from meshlock.algorithms.clients import ClientQueue
+from meshlock.algorithms.clients import NOBODY, OneAtATime
 from meshlock.algorithms.recovery.messages import (
     KINDS,
     LINK,
@@ -74,17 +75,12 @@ class Measures:
     def enters(self, waited: float) -> None:
         self.entries += 1
         self.waited += waited
-        place = 0
-        while place < len(BOUNDS) and BOUNDS[place] < waited:
-            place += 1
-        self.waits[place] += 1
+        self.waits[bisect_left(BOUNDS, waited)] += 1
 
     def judges(self, met: bool) -> None:
         """Of a request with a deadline."""
-        if met:
-            self.met += 1
-        else:
-            self.missed += 1
+        self.met += met
+        self.missed += not met
 
     def sends(self, kind: str) -> None:
         self.sent[kind] = self.sent.get(kind, 0) + 1
@@ -165,9 +161,7 @@ class Adapter:
         self.step = 1  # grants that a step of priority is worth
         self.clients: dict[int, Waiter] = {}
         self.last_client = 0
-        self.many_clients = True
-        self.serving: Waiter | None = None  # of an algorithm that takes one client at a time
-        self.queue = ClientQueue()  # those behind it
+        self.turns: OneAtATime | None = None  # of clients, if the algorithm takes one at a time
         self.rises = Rises(mesh.failures, self.rerank)
         self.returning: list[int] = []  # granted to nobody
         self.again: list[Waiter] = []  # granted too late to be told
@@ -186,19 +180,20 @@ class Adapter:
 
     def ask(self, waiter: Waiter) -> Grant | None:
         """Submit the request; the grant, if there is one at once."""
-        if self.many_clients:
-            self.submit(waiter)
-        elif self.serving is None:
-            self.serving = waiter
-            self.submit(waiter)
-        else:
-            waiter.urgency = self.urgency(waiter)
-            self.queue.add(waiter.number, waiter.urgency)
+        self.hand_in(waiter)
         self.release_pending()
         self.mesh.flush()
         if waiter.failure is not None:
             raise waiter.failure
         return waiter.grant
+
+    def hand_in(self, waiter: Waiter) -> None:
+        """Its request, now or when it is its turn."""
+        if self.turns is not None:
+            waiter.urgency = self.urgency(waiter)
+            if not self.turns.asks(waiter.number, waiter.urgency):
+                return
+        self.submit(waiter)
 
     def submit(self, waiter: Waiter) -> None:
         """What cannot be carried out fails alone: only its own client is told."""
@@ -225,9 +220,9 @@ class Adapter:
         """A request that waits counts for what it is now; False if the algorithm cannot do that."""
         counts, number = self.urgency(waiter), waiter.number
         before, waiter.urgency = waiter.urgency, counts
-        if counts == before or self.queue.change(number, counts):
+        if counts == before or (self.turns is not None and self.turns.change(number, counts)):
             return True
-        if not self.many_clients or not self.before().change_priority(number, waiter.want, counts):
+        if self.turns is not None or not self.before().change_priority(number, waiter.want, counts):
             waiter.urgency = before
             return False
         self.carry_out("priority", {"client": number, **self.recorded(waiter)})
@@ -250,12 +245,13 @@ class Adapter:
     def abandon(self, waiter: Waiter) -> None:
         """Nobody waits for this any more."""
         again, waiter.abandoned = waiter.abandoned, True
+        waiter.stays()
         if waiter.grant is not None:
             waiter.grant.release()
             return
         if not again and waiter.deadline is not None and clock.seconds() > waiter.deadline:
             self.measures.judges(met=False)
-        if self.many_clients and self.core is not None:
+        if self.turns is None and self.core is not None:
             self.withdraw(waiter)
 
     def withdraw(self, waiter: Waiter) -> None:
@@ -302,18 +298,16 @@ class Adapter:
         core = self.ready_node()
         core.release(number)
         self.carry_out("leave", NOTHING if self.recording is None else {"client": number})
-        if self.serving is not None and self.serving.number == number:
-            self.serving = None
-            self.serve_next()
+        if self.turns is not None and self.turns.served == number:
+            self.serve_next(self.turns)
 
-    def serve_next(self) -> None:
-        while self.serving is None and len(self.queue) > 0:
-            waiter = self.clients[self.queue.take()]
-            if waiter.abandoned:
-                del self.clients[waiter.number]
-            else:
-                self.serving = waiter
+    def serve_next(self, turns: OneAtATime) -> None:
+        while (number := turns.ends()) != NOBODY:
+            waiter = self.clients[number]
+            if not waiter.abandoned:
                 self.submit(waiter)
+                return
+            del self.clients[number]
 
     # -- one step: call a handler, carry out its effects, write the trace --------------
 
@@ -386,6 +380,7 @@ class Adapter:
         slots = self.slot_names(enter.slots) if enter.slots else ()
         met: bool | None = None
         if waiter.deadline is not None:
+            waiter.stays()
             met = clock.seconds() <= waiter.deadline
             self.measures.judges(met)
         grant = Grant(self, enter.client, waiter.want, waiter.priority, enter.fence, slots, met)
@@ -466,16 +461,13 @@ class Adapter:
             adopted = members.member.adopted
             if message.epoch == adopted:
                 message.epoch = adopted  # it is compared with that many times
-        if isinstance(message, Inner) and message.is_timed():
-            if frame.stamp is None:
-                raise BadFrame(f"a {frame.kind} with permits under a lease, without its age")
-            message.travelled = int(self.mesh.age(frame.stamp) * (1 + 2 * DRIFT)) // 1000 + 1
+            if message.is_timed():
+                if frame.stamp is None:
+                    raise BadFrame(f"a {frame.kind} with permits under a lease, without its age")
+                message.travelled = int(self.mesh.age(frame.stamp) * (1 + 2 * DRIFT)) // 1000 + 1
         self.measures.received += 1
         self.heard = True
-        validation = (
-            members.validation if members is not None and self.is_checked(message) else None
-        )
-        if validation is not None and not validation.admits(sender, message, len(payload)):
+        if not self.admits(sender, message, len(payload)):
             self.carry_out("timer", NOTHING)  # it may have led to a question
             return
         cause = NOTHING
@@ -485,10 +477,14 @@ class Adapter:
         core.receive(message)
         self.carry_out("deliver", cause)
 
-    def is_checked(self, message: Message) -> bool:
+    def admits(self, sender: str, message: Message, size: int) -> bool:
         """What the algorithm inside says without the token can do no harm."""
-        inner = message if isinstance(message, Inner) else None
-        return inner is None or inner.is_timed() or len(inner.returned) > 0 or self.reliable
+        if self.members is None:
+            return True
+        inner = message if isinstance(message, Inner) and not self.reliable else None
+        if inner is not None and not inner.is_timed() and len(inner.returned) == 0:
+            return True
+        return self.members.validation.admits(sender, message, size)
 
     def serial(self, sender: str, frame: Carry | RoutedFrame) -> int:
         """The message's name in the trace, the same at both ends."""

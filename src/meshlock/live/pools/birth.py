@@ -17,6 +17,7 @@ Nodes tell each other all that they know of candidates, votes and withdrawals, w
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from logging import INFO, WARNING
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -209,6 +210,7 @@ class Birth:
         self.ticking = False
         self.logged = ""
         self.logged_at = float("-inf")
+        pool.participation.between_neighbours[BIRTH] = self.receive
         found = pool.promises.read_vote(pool.name) if pool.promises is not None else None
         if found is not None:
             self.election.remember(found)
@@ -280,37 +282,29 @@ class Birth:
             self.make()
             return
         if what:
-            self.write_vote(what, self.election.founders.get(what, self.pool.me))
+            self.writing = True
+            self.mesh.start(self.vote(what, self.election.founders.get(what, self.pool.me)))
         self.send_ballot()
 
-    def write_vote(self, identity: int, founder: str) -> None:
-        """Before anybody is told of it."""
+    async def vote(self, identity: int, founder: str) -> None:
+        """It is on disk before anybody is told of it."""
         election, promises = self.election, self.pool.promises
         before = election.choice
         if before and self.wanted is not None:  # it was ours
             self.wanted = under_another_identity(self.wanted)
-        withdrawn = (*election.withdrawn, before) if before else tuple(election.withdrawn)
-        if promises is None:
-            self.has_voted(identity, founder)
-            return
-        self.writing = True
-        promises.open()
-        voted = Voted(identity, founder, withdrawn[-MOST_WITHDRAWN:])
-        writing = self.mesh.loop.run_in_executor(
-            WRITERS, promises.write_vote, self.pool.name, voted
-        )
-        writing.add_done_callback(
-            lambda done: self.mesh.failures.run("disk", self.written, done.result(), voted)
-        )
-
-    def written(self, well: bool, voted: Voted) -> None:
-        self.writing = False
-        if well and voted.identity not in self.election.withdrawn:
-            self.has_voted(voted.identity, voted.founder)
-
-    def has_voted(self, identity: int, founder: str) -> None:
-        self.election.vote(identity, founder)
-        self.consider()
+        try:
+            if promises is not None:
+                promises.open()
+                withdrawn = (*election.withdrawn, before) if before else tuple(election.withdrawn)
+                voted = Voted(identity, founder, withdrawn[-MOST_WITHDRAWN:])
+                write = partial(promises.write_vote, self.pool.name, voted)
+                if not await self.mesh.loop.run_in_executor(WRITERS, write):
+                    return
+        finally:
+            self.writing = False
+        if identity not in election.withdrawn:
+            election.vote(identity, founder)
+            self.consider()
 
     def look_again_later(self) -> None:
         """Links come up before it is known whose address they lead to."""
@@ -330,22 +324,17 @@ class Birth:
 
     # -- what people ask -------------------------------------------------------------------
 
-    def cut_off(self) -> str:
-        """To which nodes there is no link, if there is none at all."""
-        missing = self.expected().missing
-        if not missing or self.mesh.linked:
-            return ""
-        return f": no link to {self.mesh.dialler.in_vain(missing)}"
-
     def why(self) -> str:
         """For whom this pool waits, and what to do."""
         expected, election = self.expected(), self.election
         first = f"start with {setting('create')} if this node is the first of the pool"
+        missing = self.mesh.dialler.in_vain(expected.missing)
         if self.wanted is None:
-            return f"no neighbour has announced it yet{self.cut_off()}"
+            cut_off = f": no link to {missing}" if missing and not self.mesh.linked else ""
+            return f"no neighbour has announced it yet{cut_off}"
         if not expected.are_reached():
             caller = f"another node to link to {expected.calls_at}{self.mesh.refusals.last}"
-            return f"waiting for {self.mesh.dialler.in_vain(expected.missing) or caller}; {first}"
+            return f"waiting for {missing or caller}; {first}"
         founder = election.founders.get(election.choice, "")
         if founder not in ("", self.pool.me):
             why = f"waiting for {founder}, for which this node has voted, to make the pool"

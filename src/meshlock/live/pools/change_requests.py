@@ -72,6 +72,7 @@ class ChangeRequests:
         self.questions: Questions[Answer] = Questions()
         self.working: dict[tuple[str, int], asyncio.Timeout] = {}  # by whom and its question
         self.may_still = False  # what timed out last may have been written, or asked of a member
+        pool.participation.within_pool |= {CHANGE: self.asked, CHANGED: self.told}
 
     # -- for users -------------------------------------------------------------------------
 
@@ -215,9 +216,8 @@ class ChangeRequests:
                 await asyncio.sleep(AGAIN)  # nobody is what we take it for: we shall hear
 
     def within_reach(self) -> list[str]:
-        pool = self.pool
-        names = self.adapter.members.names() if self.adapter.members is not None else []
-        return [name for name in names if name != pool.me and pool.mesh.link_map.reaches(name)]
+        reaches = self.pool.mesh.link_map.reaches
+        return [name for name in self.members().names() if name != self.pool.me and reaches(name)]
 
     async def answered(self, member: str, request: ChangeRequest) -> Answer | None:
         """What this member says; None if it cannot be reached any more."""
@@ -231,17 +231,16 @@ class ChangeRequests:
             return None
 
     def epoch(self) -> int:
-        assert self.adapter.members is not None
-        return self.adapter.members.member.adopted.counter
+        return self.members().member.adopted.counter
 
     # -- being asked -----------------------------------------------------------------------
 
-    def receive(self, sender: str, kind: str, payload: bytes) -> None:
-        if kind == CHANGE:
-            self.begin(sender, read_request(payload))
-        else:
-            answer = read_answer(payload)
-            self.questions.answered(sender, answer.question, answer)
+    def asked(self, sender: str, payload: bytes) -> None:
+        self.begin(sender, read_request(payload))
+
+    def told(self, sender: str, payload: bytes) -> None:
+        answer = read_answer(payload)
+        self.questions.answered(sender, answer.question, answer)
 
     def begin(self, sender: str, request: ChangeRequest) -> None:
         mesh = self.pool.mesh
@@ -251,12 +250,10 @@ class ChangeRequests:
         elif self.adapter.members is None or not self.adapter.members.member.is_member():
             self.answer(sender, Answer(request.question, "This node is not a member.", True))
         elif mesh.security.tells_apart and sender not in self.adapter.members.names():
-            names = ", ".join(self.adapter.members.names())
-            why = f"{sender} is not a member of {self.pool.name}, and where nodes have certificates"
-            why += f" only members change a pool: do it at one of {names}."
-            mesh.refusals.note(
-                sender, f"it requested a change of {self.pool.name} and is not a member"
-            )
+            names, pool = ", ".join(self.adapter.members.names()), self.pool.name
+            why = f"{sender} is not a member of {pool}, and where nodes have certificates only "
+            why += f"members change a pool: do it at one of {names}."
+            mesh.refusals.note(sender, f"it requested a change of {pool} and is not a member")
             self.answer(sender, Answer(request.question, why[:LONGEST], False))
         elif request.epoch != self.epoch():
             return  # it is said again, if it still holds

@@ -18,7 +18,7 @@ from meshlock.live.links.frames import reader
 from meshlock.live.machine.limits import Count, Share, Urgency, Word
 from meshlock.live.pools.adapter import Adapter
 from meshlock.live.pools.questions import Questions
-from meshlock.live.pools.views import Views, towards
+from meshlock.live.pools.views import View, Views, towards
 
 if TYPE_CHECKING:
     from meshlock.live.pools.pool import LocalPool
@@ -60,6 +60,7 @@ class HolderQuery:
     def __init__(self, pool: LocalPool) -> None:
         self.pool = pool
         self.questions: Questions[Seen] = Questions()
+        pool.participation.within_pool |= {LOOK: self.answer, SEEN: self.learn}
 
     def here(self, question: int = 0) -> Seen:
         """What this node knows itself."""
@@ -121,12 +122,12 @@ class HolderQuery:
             await asyncio.wait([future], timeout=within)
             return future.result() if future.done() else None
 
-    def receive(self, sender: str, kind: str, payload: bytes) -> None:
-        if kind == LOOK:
-            self.pool.adapter.route(sender, SEEN, self.here(read_question(payload)))
-        else:
-            seen = read_seen(payload)
-            self.questions.answered(sender, seen.question, seen)
+    def answer(self, sender: str, payload: bytes) -> None:
+        self.pool.adapter.route(sender, SEEN, self.here(read_question(payload)))
+
+    def learn(self, sender: str, payload: bytes) -> None:
+        seen = read_seen(payload)
+        self.questions.answered(sender, seen.question, seen)
 
 
 class TokenWatch:
@@ -137,7 +138,7 @@ class TokenWatch:
         self.views = views
         self.unseen = 0.0  # seconds for which no node within reach has had it, if that is long
         self.since = 0.0  # when the pool became known here
-        self.timer: asyncio.TimerHandle | None = None
+        self.watching: asyncio.Task[None] | None = None
 
     def unseen_here(self) -> float:
         """Seconds since the token was here last, or since the pool is known here."""
@@ -146,25 +147,23 @@ class TokenWatch:
             return 0.0
         return monotonic() - max(self.adapter.measures.token_seen or 0.0, self.since)
 
-    def unseen_everywhere(self) -> float:
-        """The same of all nodes within reach; 0 if one has not answered."""
-        seconds, heard = self.unseen_here(), self.views.watch(self.adapter.name)
-        for name in self.views.others():
-            if name not in heard:
-                return 0.0
-            age, view = heard[name]
-            if view.known:
-                seconds = min(seconds, view.unseen + age)
-        return seconds
-
     def begin(self) -> None:
-        if self.timer is None:
-            self.ask()
+        if self.watching is None:
+            self.watching = self.adapter.mesh.start(self.watch())
 
-    def ask(self) -> None:
-        self.timer = self.adapter.mesh.failures.later(LOST_AFTER / 5, "pool", self.ask)
-        long = self.unseen_here() > LOST_AFTER / 2
-        self.unseen = self.unseen_everywhere() if long else 0.0
+    async def watch(self) -> None:
+        """All nodes within reach are asked when the token has not been here for long."""
+        while True:
+            await asyncio.sleep(LOST_AFTER / 5)
+            views: dict[str, View] = {}
+            try:
+                if self.unseen_here() > LOST_AFTER / 2:
+                    views = await self.views.collect(self.adapter.name)
+            except Exception:
+                self.adapter.mesh.failures.note("pool")
+            all_answer = views.keys() >= {*self.views.others()}
+            unseen = [view.unseen for view in views.values() if view.known]
+            self.unseen = min(unseen, default=0.0) if all_answer else 0.0
 
     def lost(self) -> str:
         """That the token is lost, as far as can be told; else nothing."""
@@ -177,5 +176,5 @@ class TokenWatch:
         )
 
     def close(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
+        if self.watching is not None:
+            self.watching.cancel()

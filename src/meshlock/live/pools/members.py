@@ -52,7 +52,7 @@ class Disk:
         self.members = members
         self.mesh = members.mesh
         self.promises = promises
-        self.writing: asyncio.Future[bool] | None = None
+        self.writing: asyncio.Task[None] | None = None
         self.written: Promised | None = None  # what is being written, or has to be tried again
         self.waiting: Waiting = deque()  # for that
         self.unsaved: Promised | None = None  # what has to be written next
@@ -99,8 +99,8 @@ class Disk:
                     self.forget(effect.client)
             else:
                 self.hold(effect)
-        if self.unsaved is not None and self.written is None:
-            self.write_next()
+        if self.unsaved is not None and self.writing is None:
+            self.writing = self.mesh.failures.mind("disk", self.mesh.loop.create_task(self.write()))
         return at_once
 
     def recorded(self, kept: object) -> Promised:
@@ -134,38 +134,26 @@ class Disk:
         if len(line) < MOST_WAITING or not isinstance(effect, Message):
             line.append((effect, self.members.clock))
 
-    # -- what the disk says --------------------------------------------------------------------
-
-    def write_next(self) -> None:
+    async def write(self) -> None:
         """The latest promise stands for all before it."""
-        if self.unsaved is not None:
+        assert self.promises is not None
+        while self.unsaved is not None:
             self.written, self.unsaved = self.unsaved, None
             self.waiting += self.behind
             self.behind = deque()
-        if self.written is not None and self.promises is not None:
-            self.writing = self.mesh.loop.run_in_executor(
-                WRITERS, self.promises.write, self.written
-            )
-            self.writing.add_done_callback(self.done)
-
-    def done(self, writing: asyncio.Future[bool]) -> None:
-        if self.members.closed or writing.cancelled():
-            return
-        self.mesh.failures.run("disk", self.go_on, writing)
-
-    def go_on(self, writing: asyncio.Future[bool]) -> None:
-        if writing.exception() is not None or not writing.result():
-            self.waiting = deque([one for one in self.waiting if not is_repeated(one[0])])
-            self.mesh.failures.later(RETRY, "disk", self.write_next)
-            return
-        assert self.written is not None
-        self.on_disk = self.written.promised
-        while self.waiting:  # what comes meanwhile is behind it
-            effect, self.members.clock = self.waiting.popleft()
-            self.mesh.failures.run("disk", self.members.adapter.perform, "timer", {}, [effect])
-        self.written = None
-        self.write_next()
-        self.mesh.flush()
+            if await self.mesh.loop.run_in_executor(WRITERS, self.promises.write, self.written):
+                self.on_disk = self.written.promised
+                while self.waiting:  # what comes meanwhile is behind it
+                    effect, self.members.clock = self.waiting.popleft()
+                    perform = self.members.adapter.perform
+                    self.mesh.failures.run("disk", perform, "timer", {}, [effect])
+                self.written = None
+                self.mesh.flush()
+            else:
+                self.waiting = deque([one for one in self.waiting if not is_repeated(one[0])])
+                await asyncio.sleep(RETRY)
+                self.unsaved = self.unsaved or self.written
+        self.writing = None
 
     def close(self) -> None:
         if self.writing is not None:
@@ -211,7 +199,7 @@ class LayerRunner:
             in_grants(configuration.options),
             self.near,
             slots=bool(configuration.names),
-            rules=rules(configuration),
+            rules=None if configuration.by_name else Rules(*configuration.rules),
             names=configuration.names,
         )
         self.node = Layer(adapter.meet(adapter.me), adapter.out, self.terms)
@@ -460,11 +448,6 @@ class LayerRunner:
     def has_token(self) -> bool:
         return self.member.holding.token is not None
 
-    def all_is_home(self) -> bool:
-        """Is the token here, and nothing out?"""
-        token = self.member.holding.token
-        return token is not None and len(token.ledger) == 0
-
     def obstacle(self) -> str:
         """Why no client here can be served for now; the empty text if that is not known."""
         self.set_time()
@@ -522,15 +505,6 @@ class LayerRunner:
             return f"one member ({members[0]}): the pool stops while it is down; {more}"
         lost = len(members) - majority(self.member.members)
         return f"{lost} of the {len(members)} members may crash at a time"
-
-
-def rules(configuration: PoolConfiguration) -> Rules | None:
-    """By which members choose themselves, if they do."""
-    if configuration.by_name:
-        return None
-    return Rules(
-        configuration.most_members, configuration.promote_after, configuration.replace_after
-    )
 
 
 def note(client: int, label: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from logging import ERROR, WARNING
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from meshlock.algorithms.actor import choices_of
+from meshlock.algorithms.clients import OneAtATime
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.steps import step
 from meshlock.errors import Refused
@@ -15,12 +17,8 @@ from meshlock.live.links.frames import BadFrame, Carry, Content, RoutedFrame
 from meshlock.live.machine import limits
 from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.adapter import shapes
-from meshlock.live.pools.birth import BIRTH
-from meshlock.live.pools.change_requests import CHANGE, CHANGED
 from meshlock.live.pools.grants import Acquire
-from meshlock.live.pools.holder_query import LOOK, SEEN
 from meshlock.live.pools.members import LayerRunner
-from meshlock.live.pools.peers import CONFIGURATION
 from meshlock.live.pools.pool_configuration import PoolConfiguration, made, reset
 
 if TYPE_CHECKING:
@@ -36,6 +34,13 @@ class Participation:
         self.pool = pool
         self.adapter = pool.adapter
         self.pulling = 0  # of our clients: who has the token come for nobody
+        # What nodes say to each other, and no algorithm, by the kind of such a message: neighbours
+        # about which pool this is, and nodes of this very pool.
+        self.between_neighbours: dict[str, Callable[[str, bytes], None]] = {}
+        self.within_pool: dict[str, Callable[[str, bytes], None]] = {
+            PULL: self.pull,
+            LEAVING: self.is_told_to_leave,
+        }
 
     def adopt(
         self,
@@ -71,12 +76,13 @@ class Participation:
         if withdrawn is not None:
             withdrawn.close()
         adapter.algorithm = algorithm
-        adapter.step = adapter.queue.unit = step(configuration.options)
+        adapter.step = step(configuration.options)
         adapter.identity = configuration.identity
         self.pool.founding = founding
         adapter.shapes = shapes(algorithm, adapter.members is not None)
         adapter.reliable = not algorithm.assumes.changing_links
-        adapter.many_clients = algorithm.serves.many_clients or adapter.members is not None
+        one_at_a_time = not algorithm.serves.many_clients and adapter.members is None
+        adapter.turns = OneAtATime(adapter.step) if one_at_a_time else None
         adapter.chooses = choices_of(adapter.core) > 1
         if adapter.recording is not None:
             adapter.recording.begin(self.adapter, configuration, algorithm, adapter.core)
@@ -159,27 +165,18 @@ class Participation:
             self.adapter.members.map_changed()
 
     def receive_control(self, sender: str, frame: Carry | RoutedFrame) -> None:
-        pool = self.pool
-        ours = frame.identity == self.adapter.identity
-        if frame.kind == CONFIGURATION and isinstance(frame, Carry):
-            pool.peers.receive(sender, frame.payload)
-        elif frame.kind == BIRTH and isinstance(frame, Carry):
-            pool.birth.receive(sender, frame.payload)
+        kind = frame.kind
+        if kind in self.between_neighbours and isinstance(frame, Carry):
+            self.between_neighbours[kind](sender, frame.payload)
         elif self.adapter.core is None:
-            pool.peers.wait(sender, frame)
-        elif frame.kind == PULL:
-            if ours:
-                self.pull()
-        elif frame.kind == LEAVING:
-            pool.peers.leaving.update({sender} & pool.peers.near)
-        elif frame.kind in (LOOK, SEEN):
-            if ours:
-                pool.holder_query.receive(sender, frame.kind, frame.payload)
-        elif frame.kind in (CHANGE, CHANGED):
-            if ours:
-                pool.change_requests.receive(sender, frame.kind, frame.payload)
-        else:
-            raise BadFrame(f"an unknown message {frame.kind[:64]!r}")
+            self.pool.peers.wait(sender, frame)
+        elif kind not in self.within_pool:
+            raise BadFrame(f"an unknown message {kind[:64]!r}")
+        elif frame.identity == self.adapter.identity:
+            self.within_pool[kind](sender, frame.payload)
+
+    def is_told_to_leave(self, peer: str, _: bytes) -> None:
+        self.pool.peers.leaving.update({peer} & self.pool.peers.near)
 
     def give_up(self) -> None:
         """Another pool of this name goes on: nothing of ours is renewed."""
@@ -226,7 +223,7 @@ class Participation:
                     ERROR, "left without handing over the token", node=adapter.me, pool=adapter.name
                 )
 
-    def pull(self) -> None:
+    def pull(self, *_: object) -> None:
         """Have the token come here, on behalf of nobody: its holder wants to leave."""
         pool = self.pool
         if self.pulling in self.adapter.clients:
@@ -242,13 +239,15 @@ class Participation:
         members, promises = self.adapter.members, self.pool.promises
         if members is None or promises is None or self.pool.peers.shared or not self.pool.founding:
             return
-        if members.all_is_home():
+        token = members.member.holding.token
+        if token is not None and not token.ledger:
             promises.forget(self.adapter.name)
 
     def stop(self) -> None:
         """Nothing more is done or written, whatever state we are in."""
         adapter, pool = self.adapter, self.pool
-        adapter.rises.close()
+        for waiter in adapter.clients.values():
+            waiter.stays()
         pool.token_watch.close()
         if adapter.members is not None:
             adapter.members.close()

@@ -77,6 +77,7 @@ class Peers:
         self.early: list[tuple[str, Carry | RoutedFrame]] = []  # came before the configuration
         self.adapter.conflicts = self.conflicts.__setitem__
         self.adapter.is_used = self.inform_all
+        pool.participation.between_neighbours[CONFIGURATION] = self.receive
 
     # -- links -------------------------------------------------------------------------
 

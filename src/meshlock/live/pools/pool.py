@@ -169,7 +169,8 @@ class LocalPool(Source):
         """What can be granted here without a message."""
         adapter, core = self.adapter, self.adapter.core
         self.refuse_impossible(request.want, request.priority)
-        if core is None or not self.ready.is_set() or adapter.serving is not None:
+        busy = adapter.turns is not None and adapter.turns.served
+        if core is None or not self.ready.is_set() or busy:
             return None
         adapter.before()
         if not core.tokens() or core.free_permits() < request.want:
@@ -186,13 +187,8 @@ class LocalPool(Source):
         and the holder is asked again until they are here or another request was faster."""
         adapter = self.adapter
         if not self.ready.is_set():
-            unknown = self.unknown(self.name)
-            if unknown is not None:
-                raise unknown
-            if self.birth.wanted is not None:
-                raise NotInTime(f"No permits of {self.name} at once: {self.birth.why()}.")
-            cut_off = self.birth.cut_off()
-            raise NotInTime(f"No node has announced a pool '{self.name}' yet{cut_off}.")
+            self.refuse_unknown()
+            raise NotInTime(f"No permits of {self.name} at once: {self.birth.why()}.")
         waiter: Waiter | None = None
         end = self.mesh.loop.time() + WITHIN
         try:
@@ -218,12 +214,14 @@ class LocalPool(Source):
     async def introduced(self) -> None:
         """Until somebody has told us what the pool is; raises if nobody can."""
         while not self.ready.is_set():
-            unknown = self.unknown(self.name)
-            if unknown is not None:
-                raise unknown
+            self.refuse_unknown()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.mesh.heartbeat):
                     await self.ready.wait()
+
+    def refuse_unknown(self) -> None:
+        if unknown := self.unknown(self.name):
+            raise unknown
 
     async def refusal(self, want: int, counts: int) -> str:
         """Why ``want`` permits cannot be had at once, as far as known; else the empty text."""
@@ -247,11 +245,8 @@ class LocalPool(Source):
     async def why(self, want: int, waiter: Waiter | None, timeout: float) -> str:
         """In a sentence, why a request was not served in time."""
         waited = f"No permits of {self.name} within {timeout:g} s"
-        if waiter is None and self.birth.wanted is not None:
-            return f"{waited}: {self.birth.why()}."
         if waiter is None:
-            cut_off = self.birth.cut_off()
-            return f"No node announced a pool '{self.name}' within {timeout:g} s{cut_off}."
+            return f"{waited}: {self.birth.why()}."
         found = await self.picture()
         if obstacle := found["why"] or self.obstacle():
             return f"{waited}: {obstacle}."
@@ -371,7 +366,7 @@ class LocalPool(Source):
                 waiter.grant.revoke()
             elif not waiter.abandoned:
                 adapter.clients[number] = waiter
-                adapter.submit(waiter)
+                adapter.hand_in(waiter)
 
     def describe(self) -> dict[str, Any]:
         adapter = self.adapter

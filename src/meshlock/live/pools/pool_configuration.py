@@ -80,6 +80,11 @@ class PoolConfiguration(msgspec.Struct, array_like=True, frozen=True):
         """Were the members given, the same everywhere?"""
         return self.lease > 0 and self.most_members == 0
 
+    @property
+    def rules(self) -> tuple[int, int, int]:
+        """By which members choose themselves."""
+        return self.most_members, self.promote_after, self.replace_after
+
     def number(self, name: str) -> int:
         """The node of this name, as the algorithm knows it."""
         if not self.members or self.lease:

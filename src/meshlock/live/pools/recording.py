@@ -29,12 +29,6 @@ CLIENTS = ("request", "leave", "give-back", "withdraw", "priority")  # what a cl
 ENDS = ("leave", "withdraw", "lease-lost")  # after these a client is inside no more
 
 
-class FirstLine(msgspec.Struct):
-    """Of a file of a trace."""
-
-    part: int = 1
-
-
 class Recording:
     """Permits matter more than their trace: where it cannot be written it ends, and they go on.
 
@@ -127,7 +121,8 @@ class Recording:
         self.part = 1
         if recovery is not None:
             with suppress(OSError, msgspec.MsgspecError), self.path.open("rb") as file:
-                self.part = msgspec.json.decode(file.readline(), type=FirstLine).part
+                first = msgspec.json.decode(file.readline(), type=dict[str, Any])
+                self.part = int(first.get("part", 1))
             self.open("ab")
             self.write_now(self.setup.line())
             return

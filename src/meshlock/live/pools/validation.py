@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from operator import attrgetter
 from time import time
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.keeper import arrives_until
@@ -63,11 +63,10 @@ from meshlock.algorithms.recovery.records import (
     same,
 )
 from meshlock.live.links.mesh import Mesh
+from meshlock.live.links.rate_limit import keep_latest
 from meshlock.live.machine.limits import EPOCH_AHEAD, MOST_NODES
 from meshlock.live.pools.pool_configuration import ERA
 from meshlock.live.pools.proofs import Proofs, is_note
-
-Value = TypeVar("Value")
 
 SUGGESTS_AGAIN = 4  # leases, until somebody who is no member may ask for one more epoch
 MOST_HOPS = 2**28  # of one epoch, which makes fewer grants
@@ -248,7 +247,7 @@ class Validation:
             if self.given_up.get(sender) == member.adopted:
                 return False  # the node that proposes tells us itself
             if member.proposal is not None and member.proposal.epoch < message.epoch:
-                remember(self.given_up, sender, member.adopted)
+                keep_latest(self.given_up, sender, member.adopted, MOST_NODES)
         elif isinstance(message, Return):  # its owner says so itself, too
             return self.owner(message) in (None, sender)
         elif isinstance(message, Confirm):
@@ -306,7 +305,8 @@ class Validation:
         _, since = self.suggested.get(sender, (NO_EPOCH, -(2**62)))
         if self.member.now - since < SUGGESTS_AGAIN * node.terms.lease:
             return False
-        remember(self.suggested, sender, (self.member.promised, self.member.now))
+        asked = (self.member.promised, self.member.now)
+        keep_latest(self.suggested, sender, asked, MOST_NODES)
         return True
 
     # -- permits that are out --------------------------------------------------------------------
@@ -469,11 +469,3 @@ class Validation:
             for sender, size in self.stored:
                 self.mesh.stored.remove(sender, size)
             self.stored = []
-
-
-def remember(notes: dict[int, Value], who: int, what: Value) -> None:
-    """The latest, of as many as can be."""
-    notes.pop(who, None)
-    notes[who] = what
-    if len(notes) > MOST_NODES:
-        del notes[next(iter(notes))]

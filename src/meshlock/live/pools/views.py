@@ -24,7 +24,7 @@ from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.records import fence_number
 from meshlock.live.links.frames import BadFrame, Carry, Content, RoutedFrame, encode, reader
 from meshlock.live.links.mesh import Mesh
-from meshlock.live.links.rate_limit import RateLimit
+from meshlock.live.links.rate_limit import RateLimits
 from meshlock.live.machine.limits import MOST_NODES, Count, Free, Name, Share
 from meshlock.live.pools.questions import Questions
 from meshlock.live.pools.status import GrantView, RequestView, Sentence, Word
@@ -225,7 +225,7 @@ class Views:
         self.heard: dict[str, dict[str, tuple[float, View]]] = {}  # pool, node: asked when
         self.rounds: dict[int, tuple[str, float]] = {}  # question: pool, when
         self.questions: Questions[View] = Questions()  # to one node each
-        self.rates: dict[tuple[str, str], RateLimit] = {}  # of answers, by who asks about what
+        self.rates = RateLimits(MOST_NODES)  # of answers, by who asks about what
         self.asking: asyncio.TimerHandle | None = None
         mesh.receivers[VIEWS] = self
 
@@ -304,12 +304,7 @@ class Views:
             self.mesh.refusals.note(sender, f"it sent an invalid view: {error}")
 
     def answer(self, asker: str, question: int, pool: str) -> None:
-        now = self.mesh.time()
-        if len(self.rates) >= MOST_NODES:
-            self.rates.clear()
-        rate = self.rates.setdefault((asker, pool), RateLimit(ANSWERS_PER_SECOND, now))
-        if rate.has(now):
-            rate.spend()
+        if self.rates.take((asker, pool), ANSWERS_PER_SECOND, self.mesh.time()):
             self.say(asker, VIEW, (question, pool, packed(brief(self.pools.get(pool)))))
 
     def learn(self, node: str, question: int, pool: str, view: bytes) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Any
 
@@ -31,9 +30,16 @@ class Waiter(msgspec.Struct, eq=False):
     future: asyncio.Future[Grant] | None = None
     failure: Exception | None = None  # why it could not even be handed in
     abandoned: bool = False  # nobody waits any more: what comes goes straight back
+    rises: asyncio.TimerHandle | None = None  # while it waits with a deadline: when it does next
 
     def waits(self) -> bool:
         return self.grant is None and not self.abandoned
+
+    def stays(self) -> None:
+        """As urgent as it is."""
+        if self.rises is not None:
+            self.rises.cancel()
+            self.rises = None
 
     def left(self) -> float | None:
         """Seconds until its deadline, below 0 if it has passed; None without one."""
@@ -57,46 +63,14 @@ class Rises:
     def __init__(self, failures: Failures, rerank: Callable[[Waiter], object]) -> None:
         self.failures = failures
         self.rerank = rerank
-        self.added = 0
-        self.due: list[tuple[float, int, Waiter]] = []  # when, its place among equals, and which
-        self.most = 64  # of these; if there are more, most may not wait any more
-        self.timer: asyncio.TimerHandle | None = None
 
     def add(self, waiter: Waiter) -> None:
-        if waiter.deadline is None:
-            return
-        now = clock.seconds()
-        pause = time_on_level(waiter.deadline - now)
-        if pause < inf:
-            if len(self.due) > self.most:
-                self.due = [one for one in self.due if one[2].waits()]
-                self.most = 2 * len(self.due) + 64
-                heapify(self.due)
-            self.added += 1
-            heappush(self.due, (now + pause, self.added, waiter))
-            if self.timer is None or self.due[0][2] is waiter:
-                self.sleep()
+        waiter.stays()
+        if waiter.deadline is not None and waiter.waits():
+            pause = time_on_level(waiter.deadline - clock.seconds())
+            if pause < inf:
+                waiter.rises = self.failures.later(pause, "deadlines", self.wake, waiter)
 
-    def sleep(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
-        if self.due:
-            pause = max(0.0, self.due[0][0] - clock.seconds())
-            self.timer = self.failures.later(pause, "deadlines", self.wake)
-
-    def wake(self) -> None:
-        """What is due; whatever becomes of it, there is another time."""
-        self.timer = None
-        try:
-            while self.due and self.due[0][0] <= clock.seconds():
-                waiter = heappop(self.due)[2]
-                if waiter.waits():
-                    self.add(waiter)
-                    self.rerank(waiter)  # where the algorithm cannot, it stays as it is
-        finally:
-            self.sleep()
-
-    def close(self) -> None:
-        self.due.clear()
-        self.sleep()
+    def wake(self, waiter: Waiter) -> None:
+        self.add(waiter)
+        self.rerank(waiter)  # where the algorithm cannot, it stays as it is
