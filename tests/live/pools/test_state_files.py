@@ -17,7 +17,7 @@ from meshlock.live.interfaces.exposition import exposition
 from meshlock.live.interfaces.http import unready
 from meshlock.live.pools import promises
 from meshlock.live.pools.change_requests import MAY_STILL
-from meshlock.live.pools.promises import Promises, verified
+from meshlock.live.pools.promises import Promised, Promises, verified
 from waiting import LIMIT, a_while, eventually
 
 LEASE = 0.6
@@ -50,7 +50,7 @@ def test_a_damaged_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "docks.promised"
     path.write_bytes(data[:-1])
     with pytest.raises(Refused) as refused:
-        Promises(tmp_path).read("docks")
+        Promises(tmp_path).read("docks", Promised)
     assert str(refused.value) == (
         f"Cannot use {path}: it is damaged: its checksum is wrong. Remove the file: the node then "
         "starts like one that has lost its state, and has no vote until the other members give it "
@@ -62,7 +62,7 @@ def test_files_of_the_former_version_are_read(tmp_path: Path) -> None:
     body = written(tmp_path).partition(b"\n")[2]
     path = tmp_path / "docks.promised"
     path.write_bytes(body)
-    found = Promises(tmp_path).read("docks")
+    found = Promises(tmp_path).read("docks", Promised)
     assert found is not None and msgspec.json.encode(found) == body
 
 

@@ -229,10 +229,8 @@ class Registry:
         if trace is not None:
             path = Path(trace) / f"{name}.{node.name}.jsonl"
             recording = Recording(path, node.name, node.settings.trace_limit)
-        pool = LocalPool(
-            *(name, node.name, node.mesh, node.views, recording, node.promises),
-            node.settings.member,
-        )
+        willing = node.settings.member
+        pool = LocalPool(name, node.mesh, node.views, recording, node.promises, willing)
         pool.unknown = self.unknown
         pool.birth.expected = self.expected
         self.pools[name], node.mesh.receivers[name] = pool, pool.adapter

@@ -140,16 +140,15 @@ class Mesh:
         session = self.sessions.get(peer) or self.session_of(peer)
         try:
             frame = session.send(content, custody)
-        except Overflow as error:
-            self.refusals.note(peer, str(error))
-            why = "too many unacknowledged messages"
-            self.loop.call_soon(self.failures.run, "link", self.fail, peer, why)
-            return
-        except Exception:
+        except Exception as error:
             # To the algorithms a link carries everything or has failed.
-            why = "internal error while sending"
+            too_many = isinstance(error, Overflow)
+            why = "too many unacknowledged messages" if too_many else "internal error while sending"
             self.loop.call_soon(self.failures.run, "link", self.fail, peer, why)
-            raise
+            if not too_many:
+                raise
+            self.refusals.note(peer, str(error))
+            return
         if session.up:
             connection = self.open.get(peer)
             if connection is not None:

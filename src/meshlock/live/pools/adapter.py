@@ -133,9 +133,9 @@ def shapes(algorithm: Algorithm, members: bool) -> dict[str, Shape]:
 
 
 class Adapter:
-    def __init__(self, name: str, me: str, mesh: Mesh, recording: Recording | None) -> None:
+    def __init__(self, name: str, mesh: Mesh, recording: Recording | None) -> None:
         self.name = name
-        self.me = me
+        self.me = mesh.name
         self.mesh = mesh
         self.recording = recording
         self.configuration: PoolConfiguration | None = None

@@ -211,7 +211,7 @@ class Birth:
         self.logged = ""
         self.logged_at = float("-inf")
         pool.participation.between_neighbours[BIRTH] = self.receive
-        found = pool.promises.read_vote(pool.name) if pool.promises is not None else None
+        found = pool.promises.read(pool.name, Voted) if pool.promises is not None else None
         if found is not None:
             self.election.remember(found)
             pool.peers.withdraw(found.withdrawn)
@@ -297,7 +297,7 @@ class Birth:
                 promises.open()
                 withdrawn = (*election.withdrawn, before) if before else tuple(election.withdrawn)
                 voted = Voted(identity, founder, withdrawn[-MOST_WITHDRAWN:])
-                write = partial(promises.write_vote, self.pool.name, voted)
+                write = partial(promises.store, self.pool.name, voted)
                 if not await self.mesh.loop.run_in_executor(WRITERS, write):
                     return
         finally:

@@ -26,7 +26,7 @@ from meshlock.algorithms.steps import in_grants
 from meshlock.errors import Refused
 from meshlock.live.links.mesh import DRIFT
 from meshlock.live.machine.logs import log_event
-from meshlock.live.pools.pool_configuration import ERA, PoolConfiguration
+from meshlock.live.pools.pool_configuration import ERA
 from meshlock.live.pools.promises import Promised, Promises
 from meshlock.live.pools.proofs import NONE_YET, Proofs
 from meshlock.live.pools.validation import Validation
@@ -65,7 +65,7 @@ class Disk:
         """What is known there of this very pool. Where members are by name, users may have changed
         what they were given since."""
         pool, ours = self.members.adapter.name, self.members.configuration
-        found = self.promises.read(pool) if self.promises is not None else None
+        found = self.promises.read(pool, Promised) if self.promises is not None else None
         if found is None:
             return None
         if found.pool.identity != ours.identity and not (found.pool.by_name and ours.by_name):
@@ -169,13 +169,14 @@ class LayerRunner:
     def __init__(
         self,
         adapter: Adapter,
-        configuration: PoolConfiguration,
         algorithm: Algorithm,
         promises: Promises | None,
         founding: bool,
         floor: int,
         willing: bool,
     ) -> None:
+        configuration = adapter.configuration
+        assert configuration is not None
         self.adapter = adapter
         self.mesh = adapter.mesh
         self.founding = founding

@@ -20,6 +20,7 @@ from meshlock.live.pools.adapter import shapes
 from meshlock.live.pools.grants import Acquire
 from meshlock.live.pools.members import LayerRunner
 from meshlock.live.pools.pool_configuration import PoolConfiguration, made, reset
+from meshlock.live.pools.promises import Promised
 
 if TYPE_CHECKING:
     from meshlock.live.pools.pool import LocalPool
@@ -60,9 +61,9 @@ class Participation:
             if configuration.lease:
                 if withdrawn is not None and self.pool.promises is not None:
                     self.pool.promises.forget(adapter.name)
+                promises, willing = self.pool.promises, self.pool.willing
                 adapter.members = LayerRunner(
-                    *(adapter, configuration, algorithm, self.pool.promises),
-                    *(founding, floor, self.pool.willing),
+                    adapter, algorithm, promises, founding, floor, willing
                 )
                 adapter.core = adapter.members.node
             else:
@@ -109,9 +110,8 @@ class Participation:
     def remember(self, replaced: int | None = None) -> bool:
         """Take part again in the pool that an earlier life of this node was in; or only if that
         is in place of this one. False if there is no such memory."""
-        found = (
-            self.pool.promises.read(self.adapter.name) if self.pool.promises is not None else None
-        )
+        promises = self.pool.promises
+        found = promises.read(self.adapter.name, Promised) if promises is not None else None
         if found is None or (replaced is not None and replaced not in found.pool.replaces):
             return False
         self.pool.peers.told_used = True

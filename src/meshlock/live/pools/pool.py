@@ -47,7 +47,6 @@ class LocalPool(Source):
     def __init__(
         self,
         name: str,
-        me: str,
         mesh: Mesh,
         views: Views,
         recording: Recording | None,
@@ -55,7 +54,7 @@ class LocalPool(Source):
         willing: bool = True,
     ) -> None:
         self.name = name
-        self.me = me
+        self.me = mesh.name
         self.mesh = mesh
         self.views = views
         self.promises = promises
@@ -66,7 +65,7 @@ class LocalPool(Source):
         self.ready = asyncio.Event()
         # why there is no pool of this name, where that can be told
         self.unknown: Callable[[str], NoSuchPool | None] = lambda name: None
-        self.adapter = Adapter(name, me, mesh, recording)
+        self.adapter = Adapter(name, mesh, recording)
         self.participation = Participation(self)
         self.peers = Peers(self)
         self.adapter.receive_control = self.participation.receive_control

@@ -49,6 +49,10 @@ class Voted(msgspec.Struct):
     withdrawn: tuple[int, ...]
 
 
+FILES: dict[type, str] = {Promised: "promised", Voted: "vote"}
+"""How the names of such files end."""
+
+
 def default_folder(node: str) -> Path:
     """Where this node's state belongs by the platform's convention."""
     if sys.platform == "darwin":
@@ -84,8 +88,8 @@ class Promises:
         self.lock: IO[bytes] | None = None
         self.failure = ""  # why the disk does not take what has to be written now
 
-    def path(self, pool: str, what: str = "promised") -> Path:
-        return self.folder / f"{pool}.{what}"
+    def path(self, pool: str, kind: type) -> Path:
+        return self.folder / f"{pool}.{FILES[kind]}"
 
     def open(self) -> None:
         """Be the only process with this folder."""
@@ -118,11 +122,9 @@ class Promises:
             self.lock.close()
             self.lock = None
 
-    def read(self, pool: str) -> Promised | None:
+    def read(self, pool: str, kind: type[Kind]) -> Kind | None:
         """What the last life of this node promised; None if there is no memory of one."""
-        return self.decoded(self.path(pool), Promised)
-
-    def decoded(self, path: Path, kind: type[Kind]) -> Kind | None:
+        path = self.path(pool, kind)
         try:
             path.stat()
         except FileNotFoundError:
@@ -140,9 +142,10 @@ class Promises:
 
     def write(self, promised: Promised) -> bool:
         """False if the disk does not take it: then nothing that rests on it may be said."""
-        return self.store(self.path(promised.pool.pool), promised)
+        return self.store(promised.pool.pool, promised)
 
-    def store(self, path: Path, value: Promised | Voted) -> bool:
+    def store(self, pool: str, value: Promised | Voted) -> bool:
+        path = self.path(pool, type(value))
         draft = path.with_name(f"{path.name}.draft")
         try:
             draft.touch(0o600)
@@ -160,18 +163,12 @@ class Promises:
         self.failure = ""
         return True
 
-    def read_vote(self, pool: str) -> Voted | None:
-        return self.decoded(self.path(pool, "vote"), Voted)
-
-    def write_vote(self, pool: str, voted: Voted) -> bool:
-        return self.store(self.path(pool, "vote"), voted)
-
     def forget(self, pool: str) -> None:
         """A pool that nobody else has been in, and that is no more. The disk is not waited for: if
         it loses this, that is as if we had stopped before."""
         try:
-            self.path(pool).unlink(missing_ok=True)
-            self.path(pool, "vote").unlink(missing_ok=True)
+            for kind in FILES:
+                self.path(pool, kind).unlink(missing_ok=True)
         except OSError as error:
             log_event(ERROR, "pool file not removed", pool=pool, reason=str(error))
 
