@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from hashlib import blake2b
 from secrets import randbits
@@ -19,8 +20,10 @@ NUMBERS = struct.Struct("!QQQ")
 
 NONE_YET: Final = "-"
 
-DIGITS: Final = 16  # of a number in a note
-VALUE: Final = 32  # digits of the value in a commitment
+NOTE: Final = re.compile(
+    r"([0-9]{1,16}) ([0-9]{1,16}) (-|[0-9]{1,16}\.[0-9A-Za-z]{32}) (.*)", re.DOTALL
+)
+"""Client, milliseconds of the wall clock, commitment, label."""
 
 
 class Proofs:
@@ -140,17 +143,8 @@ def hashed(value: bytes, times: int) -> bytes:
 
 def is_note(note: str) -> bool:
     """Is it as :func:`.members.note` writes it, or :func:`committed`?"""
-    words = note.split(" ", 3)
-    if len(words) != 4 or words[3] != fitting(words[3]) or not is_commitment(words[2]):
-        return False
-    return all(one.isascii() and one.isdecimal() and len(one) <= DIGITS for one in words[:2])
-
-
-def is_commitment(word: str) -> bool:
-    """Is it none yet, or a number of permits and a value in hexadecimal digits?"""
-    number, _, value = word.partition(".")
-    digits = number.isdecimal() and len(number) <= DIGITS and len(value) == VALUE
-    return word == NONE_YET or (word.isascii() and digits and value.isalnum())
+    found = NOTE.fullmatch(note)
+    return found is not None and found[4] == fitting(found[4])
 
 
 def commitment(note: str) -> str:

@@ -26,6 +26,7 @@ from meshlock.live.links.frames import BadFrame, Carry, Content, RoutedFrame, en
 from meshlock.live.links.mesh import Mesh
 from meshlock.live.links.rate_limit import RateLimits
 from meshlock.live.machine.limits import MOST_NODES, Count, Free, Name, Share
+from meshlock.live.pools.proofs import NOTE
 from meshlock.live.pools.questions import Questions
 from meshlock.live.pools.status import GrantView, RequestView, Sentence, Word
 
@@ -155,11 +156,8 @@ def shown_place(one: Mapping[str, Any]) -> tuple[float, float, float]:
 
 def read(note: str) -> tuple[int, float, str]:
     """Client, seconds of the wall clock, label; of a node that wrote something else, that."""
-    try:
-        client, since, _, label = note.split(" ", 3)
-        return int(client), int(since) / 1000, label
-    except ValueError:
-        return 0, 0, note
+    found = NOTE.fullmatch(note)
+    return (int(found[1]), int(found[2]) / 1000, found[4]) if found else (0, 0.0, note)
 
 
 def ledger_of(pool: LocalPool) -> LedgerView | None:
