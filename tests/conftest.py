@@ -56,22 +56,40 @@ def state_folder(monkeypatch, tmp_path_factory):
 
 LONGEST = (
     "chaos/test_chaos_run.py",
+    "check/test_mutants.py",
+    "docs/test_laboratory_blocks.py",
     "interfaces/test_stopped_agents.py",
+    "algorithms/test_layer.py",
+    "check/test_manifest.py",
+    "users/test_first_ten_minutes.py",
+    "docs/test_blocks.py",
+    "cli/test_simulate_recovery.py",
+    "births/test_birth_model.py",
     "interfaces/test_client.py",
+    "interfaces/test_http.py",
+    "check/test_disk.py",
+    "check/test_reductions.py",
+    "cli/test_mutant_commands.py",
+    "simulate/test_recovery.py",
+    "chaos/test_virtual.py",
     "machine/test_limits.py",
     "pools/test_readiness.py",
+    "check/test_crashing.py",
+    "check/test_liveness.py",
+    "docs/test_page_links.py",
+    "interfaces/test_agent.py",
+    "links/test_liars.py",
+    "algorithms/test_member_changes.py",
     "pools/test_leases.py",
-    "users/test_first_ten_minutes.py",
     "pools/test_leaving.py",
     "pools/test_reset.py",
-    "simulate/test_recovery.py",
+    "check/test_two_changes.py",
     "check/test_shared.py",
     "proofs/test_proofs.py",
-    "docs/test_laboratory_blocks.py",
-    "check/test_mutants.py",
 )
-"""These files begin first, those that wait in real time before all: there are more processes than
-cores, so that others work meanwhile, and none is left alone with one of them in the end."""
+"""These files begin first, by the time that they take with a third of a core, or wait: there are
+more processes than cores, so that others work while one waits, and none is left alone with one of
+them in the end."""
 
 
 def pytest_collection_modifyitems(items):
