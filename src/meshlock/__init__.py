@@ -49,30 +49,21 @@ __all__ = [
 ]
 
 _HOMES = {
-    "BlockingClient": "meshlock.live.interfaces.client",
-    "BlockingClientPool": "meshlock.live.interfaces.client",
-    "BlockingGrant": "meshlock.live.pools.grants",
-    "BlockingNode": "meshlock.live.interfaces.blocking",
-    "BlockingPool": "meshlock.live.interfaces.blocking",
-    "Client": "meshlock.live.interfaces.async_client",
-    "ClientPool": "meshlock.live.interfaces.async_client",
-    "Grant": "meshlock.live.pools.grants",
-    "NoSuchPool": "meshlock.errors",
-    "Node": "meshlock.live.interfaces.node",
-    "NotInTime": "meshlock.errors",
-    "Pool": "meshlock.live.pools.grants",
-    "Refused": "meshlock.errors",
-    "aconnect": "meshlock.live.interfaces.async_client",
-    "connect": "meshlock.live.interfaces.client",
+    "meshlock.errors": ("NoSuchPool", "NotInTime", "Refused"),
+    "meshlock.live.interfaces.async_client": ("Client", "ClientPool", "aconnect"),
+    "meshlock.live.interfaces.blocking": ("BlockingNode", "BlockingPool"),
+    "meshlock.live.interfaces.client": ("BlockingClient", "BlockingClientPool", "connect"),
+    "meshlock.live.interfaces.node": ("Node",),
+    "meshlock.live.pools.grants": ("BlockingGrant", "Grant", "Pool"),
 }
 
 
 def __getattr__(name: str) -> object:
     """Import late: a program that only simulates does not pay for live nodes."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'meshlock' has no attribute '{name}'")
-    home = __import__(_HOMES[name], fromlist=[name])  # importlib takes long to import
-    return getattr(home, name)
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(__import__(home, fromlist=[name]), name)  # importlib takes longer
+    raise AttributeError(f"module 'meshlock' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:

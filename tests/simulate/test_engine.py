@@ -191,7 +191,7 @@ def test_a_share_of_requests_changes_and_a_share_of_grants_is_released_in_parts(
         assert 600 < run.measures.changed <= 900  # some were in by then
         assert 800 < run.measures.parts < 1_000  # of three in four grants
         assert run.measures.held == 0
-        assert run.measures.base.blocks == [[]] and run.measures.aged.blocks == [[]]
+        assert run.measures.base.ranks == run.measures.aged.ranks == []
         found = figures(run, 1, 1.0)
         assert found["priority_changes"] == run.measures.changed
         assert found["part_releases"] == run.measures.parts

@@ -148,8 +148,9 @@ class Riddle:
         except Exception as error:  # a handler of a broken algorithm
             monitor.report("handlers", run.now, broken_off(error))
         over = not run.on_the_way and not run.inside and monitor.connected
-        outcome = run.end() if over and not monitor.violated else run.so_far()
-        return Finding(dict(outcome.violated), run.steps, self.hidden(outcome.transcript))
+        if over and not monitor.violated:
+            run.end()
+        return Finding(dict(run.violated), run.steps, self.hidden(run.transcript))
 
     # -- the checker -------------------------------------------------------------------------
 

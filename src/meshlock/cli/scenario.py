@@ -12,7 +12,7 @@ from meshlock.errors import Refused
 from meshlock.settings import argument, option
 
 if TYPE_CHECKING:
-    from meshlock.simulate.driven import ScenarioOutcome
+    from meshlock.simulate.driven import DrivenRun
 
 
 def scenario(
@@ -67,17 +67,19 @@ def listing(json: bool) -> None:
     report(json, listed, lambda: "\n".join(lines))
 
 
-def story(outcome: ScenarioOutcome) -> str:
-    listed = outcome.scenario.listed
-    usual = {name: values[0] for name, values in outcome.algorithm.options.items()}
-    chosen = [f"{name}={value}" for name, value in outcome.options.items() if value != usual[name]]
-    lines = [
-        f"{outcome.scenario.name}: {outcome.scenario.title}",
-        f"played by {' '.join([outcome.algorithm.name, *chosen])}\n",
-        outcome.transcript,
-        f"entered in this order: {listed(outcome.entries)}",
+def story(run: DrivenRun) -> str:
+    listed = run.scenario.listed
+    usual = {name: values[0] for name, values in run.algorithm.options.items()}
+    chosen = [
+        f"{name}={value}" for name, value in run.options.items() if value != usual.get(name, value)
     ]
-    if outcome.unserved:
-        lines.append(f"waiting for ever: {listed(outcome.unserved)}")
-    lines += [f"{name} VIOLATED {sentence}" for name, sentence in outcome.violated.items()]
-    return "\n".join([*lines, "as it should be" if outcome.good else "NOT as it should be"])
+    lines = [
+        f"{run.scenario.name}: {run.scenario.title}",
+        f"played by {' '.join([run.algorithm.name, *chosen])}\n",
+        run.transcript,
+        f"entered in this order: {listed(run.entries)}",
+    ]
+    if run.unserved:
+        lines.append(f"waiting for ever: {listed(run.unserved)}")
+    lines += [f"{name} VIOLATED {sentence}" for name, sentence in run.violated.items()]
+    return "\n".join([*lines, "as it should be" if run.good else "NOT as it should be"])

@@ -22,6 +22,7 @@ A *life* of a link is the time between its forming and its failing; ends know wh
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
 
 from meshlock.algorithms.actor import Message
@@ -29,7 +30,6 @@ from meshlock.simulate.durations import Duration
 from meshlock.simulate.engine import Simulation
 from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.run_setup import RunSetup
-from meshlock.topology.mobility.changes import NetworkChange
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.world.channels import CUSTODY, precious
 
@@ -59,27 +59,6 @@ class CustodyLink:
         return (self.sees[0] == NO_LIFE) != (self.sees[1] == NO_LIFE)
 
 
-class Notice(NetworkChange):
-    """An end learns that this life is over, or that it has begun."""
-
-    def __init__(self, time: float, line: CustodyLink, end: int, life: int, up: bool) -> None:
-        super().__init__(time)
-        self.line = line
-        self.end = end
-        self.life = life
-        self.up = up
-
-
-class Detour(NetworkChange):
-    """The first custody message for this end has come round the failed link."""
-
-    def __init__(self, time: float, line: CustodyLink, end: int, links: int) -> None:
-        super().__init__(time)
-        self.line = line
-        self.end = end
-        self.links = links
-
-
 class CustodySimulation(MobileSimulation):
     def __init__(self, setup: RunSetup, notice: Duration) -> None:
         super().__init__(setup, CUSTODY)
@@ -97,18 +76,10 @@ class CustodySimulation(MobileSimulation):
 
     # -- changes ------------------------------------------------------------------------
 
-    def change(self, change: NetworkChange) -> None:
-        if isinstance(change, Notice):
-            line = change.line
-            if not change.up:
-                if line.sees[change.end] == change.life:
-                    self.notices_failure(line, change.end)
-            elif line.works and line.life == change.life:
-                self.notices_return(line, change.end)
-        elif isinstance(change, Detour):
-            self.come_round(change)
-        else:
-            super().change(change)
+    def notice_later(self, line: CustodyLink, end: int, up: bool) -> None:
+        """This end will learn that the present life of its link has begun, or is over."""
+        notices = self.notices_return if up else self.notices_failure
+        self.schedule(self.now + self.notice.draw(), partial(notices, line, end, line.life))
 
     def formed(self, one: int, other: int) -> None:
         line = self.lines.get(self.link(one, other))
@@ -118,8 +89,7 @@ class CustodySimulation(MobileSimulation):
             line.works = True
             line.life += 1
         for end in (0, 1):
-            time = self.now + self.notice.draw()
-            self.schedule(time, Notice(time, line, end, line.life, True))
+            self.notice_later(line, end, True)
         for key in list(self.stranded):
             waiting = self.stranded.pop(key)
             self.seek(waiting, 0)
@@ -134,18 +104,18 @@ class CustodySimulation(MobileSimulation):
         for end in (0, 1):
             if line.sees[end] == line.life:
                 line.dead[end] = self.dies() < 0.5
-                time = self.now + self.notice.draw()
-                self.schedule(time, Notice(time, line, end, line.life, False))
+                self.notice_later(line, end, False)
 
     def pieces(self) -> int:
         return self.agreed.components
 
     # -- an end learns of it ---------------------------------------------------------------------
 
-    def notices_failure(self, line: CustodyLink, end: int) -> None:
-        """This end notices that its link has failed."""
+    def notices_failure(self, line: CustodyLink, end: int, life: int) -> None:
+        """This end notices that its link has failed, if it still sees that life of it."""
+        if line.sees[end] != life:
+            return
         me, peer = line.nodes[end], line.nodes[1 - end]
-        life = line.sees[end]
         self.see(line, end, NO_LIFE)
         line.noticed[end] = life
         line.custody[end] = self.clear(line, end) + line.custody[end]
@@ -155,12 +125,14 @@ class CustodySimulation(MobileSimulation):
         self.seek(line, 0)
         self.seek(line, 1)
 
-    def notices_return(self, line: CustodyLink, end: int) -> None:
-        """This end learns that its link is back."""
+    def notices_return(self, line: CustodyLink, end: int, life: int) -> None:
+        """This end learns that its link is back, unless it has failed again."""
+        if not line.works or line.life != life:
+            return
         me, peer = line.nodes[end], line.nodes[1 - end]
         for old in (end, 1 - end):
             if line.sees[old] not in (NO_LIFE, line.life):
-                self.notices_failure(line, old)
+                self.notices_failure(line, old, line.sees[old])
         while line.custody[end]:
             self.deliver_late(line, end)
         if line.sees[1 - end] == line.life:
@@ -217,10 +189,10 @@ class CustodySimulation(MobileSimulation):
         time = self.now
         for _ in range(links):
             time += self.delay.draw()
-        self.schedule(time, Detour(time, line, end, links))
+        self.schedule(time, partial(self.come_round, line, end, links))
 
-    def come_round(self, detour: Detour) -> None:
-        line, end = detour.line, detour.end
+    def come_round(self, line: CustodyLink, end: int, links: int) -> None:
+        """The first custody message for this end has come round the failed link."""
         line.detour[end] = False
         if line.sees[1 - end] != NO_LIFE or (line.works and line.sees[end] == line.life):
             return  # the link is back
@@ -228,9 +200,9 @@ class CustodySimulation(MobileSimulation):
             self.seek(line, end)
             return
         if line.sees[end] != NO_LIFE:
-            self.notices_failure(line, end)
+            self.notices_failure(line, end, line.sees[end])
         if line.custody[end]:
-            self.measures.more_crossings += detour.links
+            self.measures.more_crossings += links
             self.deliver_late(line, end)
         self.seek(line, end)
 

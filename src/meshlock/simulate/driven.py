@@ -25,39 +25,6 @@ LONG = 10
 """Leases without an entry: after these, a client that waits is taken to wait forever."""
 
 
-class ScenarioOutcome:
-    """What came of a driven run."""
-
-    def __init__(self, scenario: Scenario, algorithm: Algorithm, options: dict[str, str]) -> None:
-        self.scenario = scenario
-        self.algorithm = algorithm
-        self.options = options
-        self.entries: list[int] = []  # nodes, in the order in which their clients entered
-        self.unserved: list[int] = []  # nodes whose client waits for ever
-        self.violated: dict[str, str] = {}
-        self.unmet: list[str] = []  # the expectations that were not met
-        self.transcript = ""
-
-    @property
-    def good(self) -> bool:
-        return not (self.unserved or self.violated or self.unmet)
-
-    def figures(self) -> dict[str, Any]:
-        first = self.scenario.first
-        return {
-            "scenario": self.scenario.name,
-            "title": self.scenario.title,
-            "algorithm": self.algorithm.name,
-            "options": self.options,
-            "entries": [node + first for node in self.entries],
-            "unserved": [node + first for node in self.unserved],
-            "violated": self.violated,
-            "unmet": self.unmet,
-            "good": self.good,
-            "transcript": self.transcript.splitlines(),
-        }
-
-
 class DrivenRun(ScriptedWorld):
     """The nodes of a scenario's set-up; ``options`` go before those of the script."""
 
@@ -105,7 +72,9 @@ class DrivenRun(ScriptedWorld):
         self.requests = 0
         self.steps = 0
         self.behaviours: dict[int, int] = {}  # node: its choice, where it is not drawn
-        self.outcome = ScenarioOutcome(scenario, algorithm, without_unit(self.options))
+        self.entries: list[int] = []  # nodes, in the order in which their clients entered
+        self.unserved: list[int] = []  # nodes whose client waits for ever
+        self.unmet: list[str] = []  # the expectations that were not met
         self.begin_trace(
             "simulate",
             scenario=scenario.name,
@@ -124,18 +93,40 @@ class DrivenRun(ScriptedWorld):
             self.text = "is set going"
             self.set_going(node.me)
 
-    def end(self) -> ScenarioOutcome:
+    def end(self) -> None:
         """The run is over: a client that waits now waits forever."""
-        self.outcome.unserved = [client.node for client in self.waiting.values()]
+        self.unserved = [client.node for client in self.waiting.values()]
         self.monitor.ends(self.now, len(self.waiting))
         if self.trace is not None:
-            self.trace.end(self.now, len(self.waiting), self.monitor.violated)
-        return self.so_far()
+            self.trace.end(self.now, len(self.waiting), self.violated)
 
-    def so_far(self) -> ScenarioOutcome:
-        self.outcome.violated = self.monitor.violated
-        self.outcome.transcript = "\n".join(self.lines) + "\n"
-        return self.outcome
+    # -- what came of it ------------------------------------------------------------------
+
+    @property
+    def violated(self) -> dict[str, str]:
+        return self.monitor.violated
+
+    @property
+    def transcript(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+    @property
+    def good(self) -> bool:
+        return not (self.unserved or self.violated or self.unmet)
+
+    def figures(self) -> dict[str, Any]:
+        return {
+            "scenario": self.scenario.name,
+            "title": self.scenario.title,
+            "algorithm": self.algorithm.name,
+            "options": without_unit(self.options),
+            "entries": [node + self.first for node in self.entries],
+            "unserved": [node + self.first for node in self.unserved],
+            "violated": self.violated,
+            "unmet": self.unmet,
+            "good": self.good,
+            "transcript": self.transcript.splitlines(),
+        }
 
     # -- clients ------------------------------------------------------------------------
 
@@ -263,7 +254,7 @@ class DrivenRun(ScriptedWorld):
     def enters(self, node: Actor, client: SimulatedClient) -> None:
         del self.waiting[client.number]
         self.inside[client.number] = client
-        self.outcome.entries.append(node.me)
+        self.entries.append(node.me)
         self.lines.append(f"     enters, {counted(client.want, 'permit')}")
 
     def loses(self, client: SimulatedClient) -> None:

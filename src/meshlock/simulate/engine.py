@@ -8,6 +8,8 @@ events happen in the order in which they were put there, so a run is a function 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import inf
 
 from meshlock.algorithms.actor import NIL, Actor, Message
@@ -15,7 +17,6 @@ from meshlock.algorithms.steps import time_on_level
 from meshlock.simulate.agenda import Agenda
 from meshlock.simulate.measures import RunMeasures
 from meshlock.simulate.run_setup import RunSetup
-from meshlock.topology.mobility.changes import NetworkChange
 from meshlock.world.clients import SimulatedClient
 from meshlock.world.lives import LayeredNodes
 from meshlock.world.steps import Steps
@@ -45,16 +46,6 @@ class ArrivalOrder:
         if receiver == self.receiver:
             self.last = 0.0
         self.others.pop(receiver, None)
-
-
-class Intent:
-    """What a client will do while it waits or holds: release a number of permits, or, if none,
-    change its priority, or become more urgent as its ``deadline`` comes closer."""
-
-    def __init__(self, client: SimulatedClient, permits: int, deadline: float = 0.0) -> None:
-        self.client = client
-        self.permits = permits
-        self.deadline = deadline
 
 
 class Simulation(Steps):
@@ -142,7 +133,7 @@ class Simulation(Steps):
         if self.workload.raises > 0.0:
             after = self.workload.change_after(max(self.hold_time.mean, self.delay.mean))
             if after >= 0.0:
-                self.schedule(self.now + after, Intent(client, 0))
+                self.schedule(self.now + after, partial(self.change_its_priority, client))
         self.submit(client)
         self.rise_later(client)
 
@@ -151,7 +142,7 @@ class Simulation(Steps):
         if client.deadline > 0.0 and self.algorithm.serves.priorities and not client.inside:
             pause = time_on_level(client.deadline - self.now)
             if pause < inf:
-                self.schedule(self.now + pause, Intent(client, 0, client.deadline))
+                self.schedule(self.now + pause, partial(self.rise, client, client.deadline))
 
     def enters(self, node: Actor, client: SimulatedClient) -> None:
         measures = self.measures
@@ -161,22 +152,28 @@ class Simulation(Steps):
         if self.workload.parts > 0.0:
             part = self.workload.part_of(client.want)
             if part > 0:
-                self.schedule(self.now + held * self.workload.parting(), Intent(client, part))
+                moment = self.now + held * self.workload.parting()
+                self.schedule(moment, partial(self.leave_in_part, client, part))
         self.schedule(self.now + held, client)
 
-    def act(self, intent: Intent) -> None:
-        client, part = intent.client, intent.permits
-        if self.present.get(client.number) is not client or client.inside != (part > 0):
-            return  # it has entered, left or lost its lease since
-        if part > 0:
+    def is_there(self, client: SimulatedClient, inside: bool) -> bool:
+        """Does it still wait, or hold its permits? Since then it may have entered or left."""
+        return self.present.get(client.number) is client and client.inside == inside
+
+    def leave_in_part(self, client: SimulatedClient, part: int) -> None:
+        if self.is_there(client, inside=True):
             self.measures.leaves_some(part, self.now)
             self.release_some(client, part)
-            return
+
+    def rise(self, client: SimulatedClient, deadline: float) -> None:
+        """It becomes more urgent, if it still has this deadline."""
+        if self.is_there(client, inside=False) and client.deadline == deadline:
+            self.change_priority(client, self.workload.closer(client, self.now))
+            self.rise_later(client)
+
+    def change_its_priority(self, client: SimulatedClient) -> None:
         deadline = client.deadline
-        if intent.deadline > 0.0:
-            if intent.deadline == deadline:
-                self.change_priority(client, self.workload.closer(client, self.now))
-                self.rise_later(client)
+        if not self.is_there(client, inside=False):
             return
         if self.change_priority(client, self.workload.change_urgency(client, self.now)):
             self.measures.changed += 1
@@ -226,7 +223,8 @@ class Simulation(Steps):
         if order is not None:
             order.forget(receiver)
 
-    def schedule(self, time: float, event: SimulatedClient | NetworkChange | Intent) -> None:
+    def schedule(self, time: float, event: SimulatedClient | Callable[[], None]) -> None:
+        """A client asks or leaves at this time, or that is called."""
         self.serial_number += 1
         self.agenda.add(time, event)
 
@@ -252,10 +250,8 @@ class Simulation(Steps):
                     self.leave(client)
                 else:
                     self.ask(client)
-            elif isinstance(event, NetworkChange):
-                self.change(event)
-            elif isinstance(event, Intent):
-                self.act(event)
+            elif callable(event):
+                event()
             if self.active == 0 and (self.in_flight == 0 or self.restless):
                 asked = self.measures.requested
                 if asked >= self.workload.requests:
@@ -265,10 +261,6 @@ class Simulation(Steps):
                     self.ask_somewhere()
         self.events += most
         return len(self.agenda) > 0
-
-    def change(self, change: NetworkChange) -> None:
-        """Something other than a message or a client is due; see :mod:`.link_changes`."""
-        raise NotImplementedError
 
     def capacity(self) -> float:
         """What clients could have used at most: permits, times how long there were that many."""

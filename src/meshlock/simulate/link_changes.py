@@ -13,6 +13,8 @@ without an entry).
 
 from __future__ import annotations
 
+from functools import partial
+
 from meshlock.algorithms.actor import Message
 from meshlock.properties.paths import labelled
 from meshlock.simulate.engine import Simulation
@@ -74,7 +76,7 @@ class MobileSimulation(Simulation):
     def await_change(self) -> None:
         change = self.pending = self.changes.next()
         if change is not None:
-            self.schedule(change.time if change.time > self.now else self.now, change)
+            self.schedule(max(change.time, self.now), partial(self.change, change))
 
     def change(self, change: NetworkChange) -> None:
         if self.active == 0 and self.all_asked():

@@ -20,51 +20,22 @@ class Overtakings:
     """Pairs of requests in which the lower one went first.
 
     A pair (a, b) counts if a waits when b enters, and ranks above b at that time. It does not
-    matter which of the two asked first. Waiting clients are kept in order of rank, in blocks, so
-    that an entry finds out how many it overtakes, and joins or leaves, without moving the others.
+    matter which of the two asked first. The ranks of clients that wait are kept in order.
     """
 
-    BLOCK = 256
-
     def __init__(self) -> None:
-        self.blocks: list[list[float]] = [[]]
+        self.ranks: list[float] = []
         self.pairs = 0
 
     def asks(self, rank: float) -> None:
-        place = self.block(rank)
-        block = self.blocks[place]
-        insort(block, rank)
-        if len(block) > 2 * self.BLOCK:
-            self.blocks[place] = block[: self.BLOCK]
-            self.blocks.insert(place + 1, block[self.BLOCK :])
+        insort(self.ranks, rank)
 
     def enters(self, rank: float) -> None:
-        place = self.block(rank)
-        block = self.blocks[place]
-        above = len(block) - bisect_right(block, rank)
-        for later in range(place + 1, len(self.blocks)):
-            other = self.blocks[later]
-            above += len(other) if other[0] > rank else len(other) - bisect_right(other, rank)
-        self.pairs += above
+        self.pairs += len(self.ranks) - bisect_right(self.ranks, rank)
         self.gives_up(rank)
 
     def gives_up(self, rank: float) -> None:
-        place = self.block(rank)
-        block = self.blocks[place]
-        del block[bisect_left(block, rank)]
-        if not block and len(self.blocks) > 1:
-            del self.blocks[place]
-
-    def block(self, rank: float) -> int:
-        """The first block whose last rank is not below this one, else the last block."""
-        low, high = 0, len(self.blocks) - 1
-        while low < high:
-            middle = (low + high) // 2
-            if self.blocks[middle][-1] < rank:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        del self.ranks[bisect_left(self.ranks, rank)]
 
 
 class RunMeasures:

@@ -9,7 +9,7 @@ from meshlock.algorithms.recovery.messages import KINDS
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 from meshlock.properties.sentences import broken_off
-from meshlock.simulate.driven import DrivenRun, ScenarioOutcome
+from meshlock.simulate.driven import DrivenRun
 from meshlock.simulate.scenario import Scenario, drawn, scenario
 from meshlock.trace.writer import TraceWriter
 from meshlock.world.effects import by_name
@@ -61,7 +61,7 @@ class Player:
         self.scenario = scenario
         self.run = DrivenRun(scenario, algorithm, trace, options)
 
-    def play(self) -> ScenarioOutcome:
+    def play(self) -> DrivenRun:
         run = self.run
         try:
             self.perform()
@@ -71,7 +71,8 @@ class Player:
             if "/" not in run.algorithm.name:  # only of a mutant may handlers fail
                 raise
             run.monitor.report("handlers", run.now, broken_off(error))
-        return run.end()
+        run.end()
+        return run
 
     def perform(self) -> None:
         lines = self.run.lines
@@ -174,7 +175,7 @@ class Player:
 
     def expect(self, number: int, words: list[str]) -> None:
         run, script = self.run, self.scenario
-        entries, listed = run.outcome.entries, script.listed
+        entries, listed = run.entries, script.listed
 
         def nodes(names: list[str]) -> list[int]:
             return [script.node(number, name) for name in names]
@@ -241,7 +242,7 @@ class Player:
     def judge(self, expected: str, met: bool, seen: str) -> None:
         self.run.lines.append("  yes" if met else f"  NO, {seen}")
         if not met:
-            self.run.outcome.unmet.append(f"{expected}: no, {seen}")
+            self.run.unmet.append(f"{expected}: no, {seen}")
 
 
 def play(
@@ -250,7 +251,7 @@ def play(
     trace: TraceWriter | None = None,
     options: dict[str, str] | None = None,
     seed: int | None = None,
-) -> ScenarioOutcome:
+) -> DrivenRun:
     """A scenario by name or file, played by this algorithm or the one that it names."""
     script = scenario(name)
     if seed is not None:

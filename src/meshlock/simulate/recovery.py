@@ -41,14 +41,6 @@ HOPELESS = 10_000
 NEVER = float("inf")
 
 
-class Due(NetworkChange):
-    """Something that is to happen at this time."""
-
-    def __init__(self, time: float, happen: Callable[[], object]) -> None:
-        super().__init__(time)
-        self.happen = happen
-
-
 class RecoverySimulation(RoutedSimulation):
     """Until all clients are served, or until that time, if it is above 0."""
 
@@ -99,15 +91,15 @@ class RecoverySimulation(RoutedSimulation):
             self.later(self.until, self.stop)
 
     def later(self, delay: float, happen: Callable[[], object]) -> None:
-        time = self.now + max(0.0, delay)
-        self.schedule(time, Due(time, happen))
+        self.schedule(self.now + max(0.0, delay), partial(self.happens, happen))
+
+    def happens(self, happen: Callable[[], object]) -> None:
+        self.account()
+        happen()
 
     def change(self, change: NetworkChange) -> None:
         self.account()
-        if isinstance(change, Due):
-            change.happen()
-        else:
-            self.take_place(change)
+        self.take_place(change)
 
     def stop(self) -> None:
         self.stopped = True
@@ -250,7 +242,8 @@ class RecoverySimulation(RoutedSimulation):
         wanted = self.lives.wake_at(me)
         if wanted < self.due[me]:
             due = self.due[me] = max(wanted, self.now)
-            self.schedule(due, Due(due, partial(self.wake_up, me, self.life(me), due)))
+            wake = partial(self.wake_up, me, self.life(me), due)
+            self.schedule(due, partial(self.happens, wake))
         self.faults.stepped(self, me)
 
     # -- the network --------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from meshlock.algorithms.actor import Algorithm
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.steps import UNIT
 from meshlock.errors import Refused
-from meshlock.simulate.driven import DrivenRun, ScenarioOutcome
+from meshlock.simulate.driven import DrivenRun
 from meshlock.simulate.player import Player
 from meshlock.simulate.rerun import refuse_too_large
 from meshlock.simulate.scenario import Scenario, drawn
@@ -102,7 +102,7 @@ class Schedule:
         return Play(self, strict)
 
 
-class Play:
+class Play(Player):
     """A schedule played again; unless strict, what cannot be done is left out."""
 
     def __init__(self, schedule: Schedule, strict: bool) -> None:
@@ -110,16 +110,15 @@ class Play:
         scenario.changing = any(
             action.verb == "notice" or action.verb.startswith("link") for action in schedule.actions
         )
-        player = Player(scenario, schedule.algorithm)
-        self.run = player.run
+        super().__init__(scenario, schedule.algorithm)
         self.done: list[Action] = []
         for number, action in enumerate(schedule.actions, start=1):
-            if self.attempt(player, number, action):
+            if self.does_again(number, action):
                 self.done.append(action)
             elif strict:
                 raise Refused(f"Step {number} of the trace, '{action.text()}', cannot be done.")
 
-    def attempt(self, player: Player, number: int, action: Action) -> bool:
+    def does_again(self, number: int, action: Action) -> bool:
         """Do it, if that is possible in the run as it stands."""
         run = self.run
         if action.verb == "request" and run.is_busy(action.one):
@@ -128,7 +127,7 @@ class Play:
             run.behaviours[action.node] = action.choice
         run.lines.append(f"> {action.text()}")
         try:
-            player.attempt(number, action.text().split())
+            self.attempt(number, action.text().split())
         except Impossible:
             run.lines.pop()
             return False
@@ -139,10 +138,11 @@ class Play:
         self.run.lines.append("> finish")
         self.run.finish()
 
-    def outcome(self) -> ScenarioOutcome:
+    def outcome(self) -> DrivenRun:
         run = self.run
-        over = not run.on_the_way and not run.inside
-        return run.end() if over else run.so_far()
+        if not run.on_the_way and not run.inside:
+            run.end()
+        return run
 
 
 # -- from a trace ---------------------------------------------------------------------------

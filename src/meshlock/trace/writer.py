@@ -83,6 +83,9 @@ class TraceWriter:
     def line(self, event: dict[str, Any]) -> None:
         self.write(self.encode(event) + b"\n")
 
+    def event(self, time: float, me: int, event: str, **more: Any) -> None:
+        self.line({"t": time, "node": me, "event": event, **more})
+
     def step(
         self,
         time: float,
@@ -118,18 +121,17 @@ class TraceWriter:
                 line["state"] = changed
         self.line(line)
         if leased is not None and leased.minted is not None:
-            made: dict[str, Any] = {"t": time, "node": me, "event": "recover"}
-            made["epoch"] = leased.minted
+            made: dict[str, Any] = {"epoch": leased.minted}
             members = list(leased.members)
             if members and members != self.members:
                 self.members = made["members"] = members
-            self.line({**made, **self.other(leased.permits)})
+            self.event(time, me, "recover", **made, **self.other(leased.permits))
         for effect in effects:
             if isinstance(effect, Message):
                 self.sent(time, me, effect)
             elif isinstance(effect, Enter):
-                entered = {"t": time, "node": me, "event": "enter", "client": effect.client}
-                entered["want"] = self.wants.get(effect.client, 0)  # mutants let in unknown clients
+                want = self.wants.get(effect.client, 0)  # mutants let in unknown clients
+                entered: dict[str, Any] = {"client": effect.client, "want": want}
                 if effect.fence:
                     entered["fence"] = effect.fence
                 if effect.slots:
@@ -137,13 +139,12 @@ class TraceWriter:
                 if leased is not None:
                     entered["until"] = leased.ends[effect.client]
                     entered.update(self.other(effect.permits))
-                self.line(entered)
+                self.event(time, me, "enter", **entered)
             elif isinstance(effect, Lost):
                 self.lease_lost(time, me, effect.client)
         if leased is not None:
             for client, until in leased.renewed.items():
-                about = {"client": client, "until": until}
-                self.line({"t": time, "node": me, "event": "lease", **about})
+                self.event(time, me, "lease", client=client, until=until)
 
     def other(self, permits: int) -> dict[str, int]:
         """k, where it is not that of the set-up any more."""
@@ -151,48 +152,37 @@ class TraceWriter:
 
     def lease_lost(self, time: float, me: int, client: int) -> None:
         del self.wants[client]
-        self.line({"t": time, "node": me, "event": "lease-lost", "client": client})
+        self.event(time, me, "lease-lost", client=client)
 
     def sent(self, time: float, me: int, message: Message) -> None:
-        line: dict[str, Any] = {
-            "t": time,
-            "node": me,
-            "event": "send",
-            "id": message.serial,
-            "to": message.receiver,
-            **contents(message),
+        carried = {
+            "tokens": message.tokens(),
+            "permits": message.permits(),
+            "lends": message.lends(),
         }
-        if message.tokens():
-            line["tokens"] = message.tokens()
-        if message.permits():
-            line["permits"] = message.permits()
-        if message.lends():
-            line["lends"] = message.lends()
-        self.line(line)
+        about = {"id": message.serial, "to": message.receiver, **contents(message)}
+        about |= {name: number for name, number in carried.items() if number}
+        self.event(time, me, "send", **about)
 
     def dropped(self, time: float, message: Message) -> None:
-        self.line({"t": time, "node": message.receiver, "event": "drop", "id": message.serial})
+        self.event(time, message.receiver, "drop", id=message.serial)
 
     def gave_up(self, time: float, me: int, client: int) -> None:
         """A waiting client, because its node crashes."""
         del self.wants[client]
-        self.line({"t": time, "node": me, "event": "withdraw", "client": client, "crash": True})
+        self.event(time, me, "withdraw", client=client, crash=True)
 
     def crashed(self, time: float, me: int) -> None:
-        line: dict[str, Any] = {"t": time, "node": me, "event": "crash"}
-        for name, known in (("tokens", self.tokens), ("free", self.free), ("lent", self.lent)):
-            if known.pop(me, 0) != 0:
-                line[name] = 0
-        self.line(line)
+        known = {"tokens": self.tokens, "free": self.free, "lent": self.lent}
+        gone = {name: 0 for name, numbers in known.items() if numbers.pop(me, 0) != 0}
+        self.event(time, me, "crash", **gone)
 
     def moved(self, time: float, node: int, x: float, y: float) -> None:
-        self.line({"t": time, "node": node, "event": "move", "x": x, "y": y})
+        self.event(time, node, "move", x=x, y=y)
 
     def end(self, time: float, unserved: int, violated: dict[str, str]) -> None:
-        line: dict[str, Any] = {"t": time, "event": "end", "unserved": unserved}
-        if violated:
-            line["violated"] = violated
-        self.line(line)
+        wrong = {"violated": violated} if violated else {}
+        self.line({"t": time, "event": "end", "unserved": unserved, **wrong})
 
     def changed(self, node: Actor) -> dict[str, Any]:
         """The variables of this node that differ from when it was looked at last."""
