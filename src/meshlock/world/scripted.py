@@ -9,13 +9,7 @@ from __future__ import annotations
 from random import Random
 
 from meshlock.algorithms.actor import NIL, Algorithm, Message
-from meshlock.algorithms.recovery.messages import (
-    BEST_EFFORT,
-    LINK,
-    RELIABLE,
-    Inner,
-    content,
-)
+from meshlock.algorithms.recovery.messages import BEST_EFFORT, LINK, RELIABLE, Inner, content
 from meshlock.errors import Refused
 from meshlock.properties.sentences import no_link
 from meshlock.topology.graphs import Graph
@@ -36,20 +30,6 @@ class Impossible(Refused):
 
 class Missing(Impossible):
     """For the client that it would be done to is not there."""
-
-
-class OnTheWay(list[Message]):
-    """In the order in which they were sent."""
-
-    def find(self, way: tuple[int, int], which: int = 1) -> int:
-        """The place of the first message from one node to another, or of the one of that number;
-        -1 if there are fewer."""
-        for place, message in enumerate(self):
-            if (message.sender, message.receiver) == way:
-                which -= 1
-                if which == 0:
-                    return place
-        return -1
 
 
 class ScriptedWorld(Steps):
@@ -78,13 +58,13 @@ class ScriptedWorld(Steps):
         super().__init__(algorithm, options, network, permits, seed, trace, layered, founder)
         self.network = network
         self.graph = graph  # as the links are now
-        self.links = set(network.links())
         self.failures = failures
         self.custody = failures == CUSTODY
-        self.sees = {way for a, b in self.links for way in ((a, b), (b, a))}  # as each end sees it
+        # as each end sees it
+        self.sees = {way for a, b in network.links() for way in ((a, b), (b, a))}
         self.monitor.changed(graph.components == 1)
         self.ordered = algorithm.assumes.fifo and not unordered
-        self.on_the_way = OnTheWay()
+        self.on_the_way: list[Message] = []  # in the order in which they were sent
         self.sent_at: dict[int, float] = {}  # of these, where it matters
         self.held: set[tuple[int, int]] = set()
         self.hops = 0  # links crossed by all messages
@@ -111,12 +91,16 @@ class ScriptedWorld(Steps):
 
     def place_of(self, sender: int, receiver: int, which: int = 1) -> int:
         """Where the first message from one to the other is, or the one of that number."""
-        place = self.on_the_way.find((sender, receiver), which)
-        if place < 0:
+        places = [
+            place
+            for place, message in enumerate(self.on_the_way)
+            if (message.sender, message.receiver) == (sender, receiver)
+        ]
+        if not 0 < which <= len(places):
             way = f"{self.called(sender)}->{self.called(receiver)}"
             many = "Nothing is" if which == 1 else f"Less than {which} are"
             raise Impossible(f"{many} on the way {way}.")
-        return place
+        return places[which - 1]
 
     def overtake(self, sender: int, receiver: int) -> None:
         first, second = self.place_of(sender, receiver), self.place_of(sender, receiver, 2)
@@ -165,11 +149,10 @@ class ScriptedWorld(Steps):
     def overtakes(self, place: int) -> bool:
         """Is another on the same way, which keeps the order, before the message at this place?"""
         message, layered = self.on_the_way[place], self.layered
-        if layered is None:
-            first = self.on_the_way.find((message.sender, message.receiver))
-            return first != place and self.algorithm.assumes.fifo
         way = (message.sender, message.receiver)
         before = [one for one in self.on_the_way[:place] if (one.sender, one.receiver) == way]
+        if layered is None:
+            return self.algorithm.assumes.fifo and bool(before)
         carriers = [layered.carrier(one) for one in (message, *before)]
         return carriers[0] != BEST_EFFORT and any(one != BEST_EFFORT for one in carriers[1:])
 
@@ -233,7 +216,6 @@ class ScriptedWorld(Steps):
         else:
             self.sees.discard((me, peer))
         if {(me, peer), (peer, me)} <= self.sees:
-            self.links.add((min(me, peer), max(me, peer)))
             self.graph.connect(me, peer)
         elif self.graph.linked(me, peer):
             self.unlink(me, peer)
@@ -251,7 +233,6 @@ class ScriptedWorld(Steps):
             self.notice(one, other, True)
             self.notice(other, one, True)
             return
-        self.links.add((min(one, other), max(one, other)))
         self.graph.connect(one, other)
         self.monitor.changed(self.graph.components == 1)
         for node, peer in ((one, other), (other, one)):
@@ -281,8 +262,12 @@ class ScriptedWorld(Steps):
                 return message
         return None
 
+    @property
+    def links(self) -> set[tuple[int, int]]:
+        """Those there are now, the smaller node first."""
+        return set(self.graph.links())
+
     def unlink(self, one: int, other: int) -> None:
-        self.links.remove((min(one, other), max(one, other)))
         self.graph.cut(one, other)
         self.monitor.changed(self.graph.components == 1)
 

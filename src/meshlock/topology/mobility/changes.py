@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from math import inf
 
 from meshlock.algorithms.subclassing import mypyc_attr
@@ -48,9 +49,11 @@ class Changes:
     graph before the next is asked for.
     """
 
+    coming: Iterator[NetworkChange]
+
     def next(self) -> NetworkChange | None:
         """The next change; None when nothing will ever change again."""
-        raise NotImplementedError
+        return next(self.coming, None)
 
     def stop(self, time: float) -> None:
         """Let nothing happen after this time but what it takes to come to rest."""
@@ -65,12 +68,8 @@ class Planned(Changes):
     """These changes, as given, in order of time."""
 
     def __init__(self, changes: Iterable[NetworkChange]) -> None:
-        self.coming = iter(changes)
+        self.coming = takewhile(lambda change: change.time <= self.until, changes)
         self.until = inf
-
-    def next(self) -> NetworkChange | None:
-        change = next(self.coming, None)
-        return change if change is not None and change.time <= self.until else None
 
     def stop(self, time: float) -> None:
         self.until = time
@@ -83,6 +82,10 @@ class Adjusted(Changes):
     def __init__(self, changes: Changes, graph: LiveGraph) -> None:
         self.changes = changes
         self.graph = graph
+        self.coming = self.adjusted()
+
+    def adjusted(self) -> Iterator[NetworkChange]:
+        raise NotImplementedError
 
     def stop(self, time: float) -> None:
         self.changes.stop(time)

@@ -8,6 +8,7 @@ graph the first flip has nothing to form and only cuts.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import log
 from random import Random
 
@@ -44,8 +45,7 @@ class Flips(Changes):
         self.random = stream.random
         self.time = 0.0
         self.over = False
-        self.flipping = False
-        self.formed: tuple[int, int] | None = None
+        self.coming = self.flips()
         self.links = Pairs(list(graph.links()))
         pairs = graph.size * (graph.size - 1) // 2
         self.free: Pairs | None = None  # all pairs without a link, where these are the fewer
@@ -56,28 +56,23 @@ class Flips(Changes):
             )
         self.most = pairs
 
-    def next(self) -> NetworkChange | None:
-        if self.flipping:
-            self.flipping = False
-            gone = self.cut()
+    def flips(self) -> Iterator[NetworkChange]:
+        while not self.over:
+            self.time += -log(1.0 - self.random()) / self.rate
+            formed = self.form()
+            if formed is not None:
+                self.links.add(formed)
+                if self.free is not None:
+                    self.free.remove(formed)
+                yield LinkChange(self.time, True, *formed)
+            elif self.graph.size < 2 or (self.keep and self.graph.size == 2):
+                return  # nothing can ever be cut, or formed
+            gone = self.cut(formed)
             if gone is not None:
                 self.links.remove(gone)
                 if self.free is not None:
                     self.free.add(gone)
-                return LinkChange(self.time, False, gone[0], gone[1])
-        if self.over:
-            return None
-        self.time += -log(1.0 - self.random()) / self.rate
-        self.flipping = True
-        self.formed = self.form()
-        if self.formed is None:
-            if self.graph.size < 2 or (self.keep and self.graph.size == 2):
-                return None  # nothing can ever be cut, or formed
-            return self.next()
-        self.links.add(self.formed)
-        if self.free is not None:
-            self.free.remove(self.formed)
-        return LinkChange(self.time, True, self.formed[0], self.formed[1])
+                yield LinkChange(self.time, False, *gone)
 
     def form(self) -> tuple[int, int] | None:
         if len(self.links.items) == self.most:
@@ -91,15 +86,15 @@ class Flips(Changes):
             if one != other and pair not in self.links.place:
                 return pair
 
-    def cut(self) -> tuple[int, int] | None:
+    def cut(self, formed: tuple[int, int] | None) -> tuple[int, int] | None:
         links = self.links.items
         for _ in range(self.BLIND):
             link = links[int(self.random() * len(links))]
-            if link != self.formed and not (self.keep and self.graph.bridge(link[0], link[1])):
+            if link != formed and not (self.keep and self.graph.bridge(link[0], link[1])):
                 return link
-        if self.formed is None:
+        if formed is None:
             return None
-        cycle = self.graph.path(self.formed[0], self.formed[1], direct=False)
+        cycle = self.graph.path(formed[0], formed[1], direct=False)
         if len(cycle) < 2:
             return None
         at = int(self.random() * (len(cycle) - 1))

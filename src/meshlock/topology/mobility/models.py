@@ -26,14 +26,19 @@ class Speed:
         return self.low if self.span == 0.0 else self.low + self.span * stream.random()
 
 
-class Waypoint(Motion):
+class DrawnMotion(Motion):
+    def __init__(self, size: int, speed: Speed, stream: Random) -> None:
+        super().__init__(size)
+        self.speed = speed
+        self.stream = stream
+
+
+class Waypoint(DrawnMotion):
     """Go to a random place, pause there, go to another."""
 
     def __init__(self, size: int, speed: Speed, pause: float, stream: Random) -> None:
-        super().__init__(size)
-        self.speed = speed
+        super().__init__(size, speed, stream)
         self.pause = pause
-        self.stream = stream
 
     def first(self, node: int) -> Leg:
         return self.journey(0.0, self.stream.random(), self.stream.random())
@@ -52,14 +57,12 @@ class Waypoint(Motion):
                 return Leg(start, x, y, start + time, to_x, to_y)
 
 
-class Walk(Motion):
+class Walk(DrawnMotion):
     """Walk in a random direction for a while, then in another; walls throw back."""
 
     def __init__(self, size: int, speed: Speed, step: float, stream: Random) -> None:
-        super().__init__(size)
-        self.speed = speed
+        super().__init__(size, speed, stream)
         self.step = step
-        self.stream = stream
         self.speed_x: list[float] = [0.0] * size
         self.speed_y: list[float] = [0.0] * size
         self.turn: list[float] = [0.0] * size  # when the node next changes its mind
@@ -145,14 +148,12 @@ class GaussMarkov(Walk):
         self.heading[node] = turned - self.heading[node]
 
 
-class Manhattan(Motion):
+class Manhattan(DrawnMotion):
     """Streets in a grid; at a crossing straight on (1/2), left or right (1/4 each)."""
 
     def __init__(self, size: int, speed: Speed, blocks: int, stream: Random) -> None:
-        super().__init__(size)
-        self.speed = speed
+        super().__init__(size, speed, stream)
         self.blocks = blocks
-        self.stream = stream
         self.column: list[int] = [0] * size  # the crossing that the node goes to
         self.row: list[int] = [0] * size
         self.east: list[int] = [0] * size  # and the direction in which it goes there

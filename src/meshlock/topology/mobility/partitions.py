@@ -8,6 +8,9 @@ again.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+
 from meshlock.topology.mobility.changes import Adjusted, Changes, LinkChange, NetworkChange
 from meshlock.topology.mobility.live_graph import LiveGraph
 
@@ -23,35 +26,29 @@ class Prevented(Adjusted):
     def __init__(self, changes: Changes, graph: LiveGraph) -> None:
         super().__init__(changes, graph)
         self.overdue: dict[tuple[int, int], None] = {}  # in the order in which they fell due
-        self.formed: LinkChange | None = None
 
-    def next(self) -> NetworkChange | None:
-        if self.formed is not None:
-            relieved = self.relieved(self.formed)
-            self.formed = None
-            if relieved is not None:
-                return relieved
-        change = self.changes.next()
-        if not isinstance(change, LinkChange):
-            return change
-        link = (change.one, change.other)
-        if change.up:
-            if link in self.overdue:
+    def adjusted(self) -> Iterator[NetworkChange]:
+        while (change := self.changes.next()) is not None:
+            if not isinstance(change, LinkChange):
+                yield change
+                continue
+            link = (change.one, change.other)
+            if change.up and link in self.overdue:
                 del self.overdue[link]
-                return NetworkChange(change.time)
-            if self.overdue:
-                self.formed = change
-            return change
-        if not self.graph.bridge(change.one, change.other):
-            return change
-        self.overdue[link] = None
-        return NetworkChange(change.time)
+                yield NetworkChange(change.time)
+            elif change.up:
+                yield change
+                if self.overdue and (relieved := self.relieved(change)) is not None:
+                    yield relieved
+            elif self.graph.bridge(change.one, change.other):
+                self.overdue[link] = None
+                yield NetworkChange(change.time)
+            else:
+                yield change
 
     def relieved(self, formed: LinkChange) -> LinkChange | None:
         path = self.graph.path(formed.one, formed.other, direct=False)
-        steps = {
-            (min(path[i], path[i + 1]), max(path[i], path[i + 1])) for i in range(len(path) - 1)
-        }
+        steps = {(min(step), max(step)) for step in pairwise(path)}
         for link in self.overdue:
             if link in steps:
                 del self.overdue[link]
@@ -66,22 +63,17 @@ class Until(Adjusted):
         super().__init__(changes, graph)
         self.until = until
         self.heal = heal
-        self.time = 0.0
-        self.over = False
 
-    def next(self) -> NetworkChange | None:
-        if not self.over:
-            change = self.changes.next()
-            if change is not None and change.time <= self.until:
-                self.time = change.time
-                return change
-            self.over = True
-            if change is not None:
-                self.time = self.until
-        if self.heal and self.graph.components > 1:
+    def adjusted(self) -> Iterator[NetworkChange]:
+        time = 0.0
+        while (change := self.changes.next()) is not None and change.time <= self.until:
+            time = change.time
+            yield change
+        if change is not None:
+            time = self.until
+        while self.heal and self.graph.components > 1:
             first, second = self.graph.roots()[:2]
-            return LinkChange(self.time, True, first, second)
-        return None
+            yield LinkChange(time, True, first, second)
 
     def stop(self, time: float) -> None:
         self.until = min(self.until, time)
