@@ -9,8 +9,8 @@ from meshlock.algorithms.actor import Actor, Algorithm, Assumptions, Effect, Mes
 from meshlock.properties.promises import PromisedOrder
 from meshlock.simulate.custody import CustodySimulation
 from meshlock.simulate.durations import Duration
+from meshlock.simulate.engine import RunSetup
 from meshlock.simulate.link_changes import MobileSimulation
-from meshlock.simulate.run_setup import RunSetup
 from meshlock.simulate.workload import Workload
 from meshlock.topology.mobility.changes import LinkChange, NetworkChange, Planned
 from meshlock.topology.mobility.live_graph import LiveGraph

@@ -9,8 +9,8 @@ import pytest
 
 from meshlock.algorithms.actor import Actor, Algorithm, Effect, Network, Serves
 from meshlock.simulate import link_changes
+from meshlock.simulate.engine import RunSetup
 from meshlock.simulate.link_changes import MobileSimulation
-from meshlock.simulate.run_setup import RunSetup
 from meshlock.simulate.settings import run_settings, simulation
 from meshlock.simulate.workload import Workload
 from meshlock.topology.mobility.specification import mobility

@@ -27,9 +27,8 @@ from random import Random
 
 from meshlock.algorithms.actor import Message
 from meshlock.simulate.durations import Duration
-from meshlock.simulate.engine import Simulation
+from meshlock.simulate.engine import RunSetup, Simulation
 from meshlock.simulate.link_changes import MobileSimulation
-from meshlock.simulate.run_setup import RunSetup
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.world.channels import CUSTODY, precious
 

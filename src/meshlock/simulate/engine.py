@@ -9,17 +9,39 @@ events happen in the order in which they were put there, so a run is a function 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from math import inf
 
-from meshlock.algorithms.actor import NIL, Actor, Message
+from meshlock.algorithms.actor import NIL, Actor, Algorithm, Message
 from meshlock.algorithms.steps import time_on_level
 from meshlock.simulate.agenda import Agenda
+from meshlock.simulate.durations import Duration
 from meshlock.simulate.measures import RunMeasures
-from meshlock.simulate.run_setup import RunSetup
+from meshlock.simulate.workload import Workload
+from meshlock.topology.graphs import Topology
+from meshlock.topology.mobility.changes import Changes
+from meshlock.trace.writer import TraceWriter
 from meshlock.world.clients import SimulatedClient
 from meshlock.world.lives import LayeredNodes
 from meshlock.world.steps import Steps
+
+
+@dataclass
+class RunSetup:
+    """What a simulation is made of."""
+
+    algorithm: Algorithm
+    options: dict[str, str]  # settled
+    network: Topology
+    permits: int
+    workload: Workload
+    delay: Duration  # per link
+    hold: Duration
+    fifo: bool = True
+    seed: int = 1
+    changes: Changes | None = None  # None: the links stay as they are
+    trace: TraceWriter | None = None
 
 
 class ArrivalOrder:

@@ -17,8 +17,7 @@ from functools import partial
 
 from meshlock.algorithms.actor import Message
 from meshlock.properties.paths import labelled
-from meshlock.simulate.engine import Simulation
-from meshlock.simulate.run_setup import RunSetup
+from meshlock.simulate.engine import RunSetup, Simulation
 from meshlock.topology.mobility.changes import Changes, LinkChange, Move, NetworkChange, Planned
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.world.channels import LEASES
@@ -206,21 +205,13 @@ class MobileSimulation(Simulation):
 
     def put_on(self, message: Message) -> None:
         link = self.link(message.sender, message.receiver)
-        waiting = self.on_link.get(link)
-        if waiting is None:
-            self.on_link[link] = [message]
-        else:
-            waiting.append(message)
+        self.on_link.setdefault(link, []).append(message)
 
     def take_off(self, message: Message) -> None:
         """The message is no longer on its link."""
-        link = self.link(message.sender, message.receiver)
-        waiting = self.on_link.get(link)
-        if waiting is not None and message in waiting:
-            if len(waiting) == 1:
-                del self.on_link[link]
-            else:
-                waiting.remove(message)
+        waiting = self.on_link.get(self.link(message.sender, message.receiver), [])
+        if message in waiting:
+            waiting.remove(message)
 
     def first_on(self, one: int, other: int) -> Message | None:
         waiting = self.on_link.get(self.link(one, other))

@@ -12,6 +12,7 @@ from meshlock.properties.sentences import broken_off
 from meshlock.simulate.driven import DrivenRun
 from meshlock.simulate.scenario import Scenario, drawn, scenario
 from meshlock.trace.writer import TraceWriter
+from meshlock.world.clients import SimulatedClient
 from meshlock.world.effects import by_name
 from meshlock.world.scripted import Impossible, Missing
 
@@ -34,18 +35,15 @@ VERBS = {
     "unreachable": ("cannot_reach", "node node*"),
     "resize": ("recovering.resize", "node whole"),
     "member": ("recovering.change_member", "node add|remove node"),
+    "leave": ("release", "inside nth?"),
+    "release": ("release_part", "inside signed nth?"),
+    "withdraw": ("give_up", "waiting nth?"),
+    "raise": ("set_priority", "waiting priority nth?"),
 }
 """What each line calls in the run, and what its other words are: values that :class:`.Scenario`
-reads, or one of the words that are named. ``?``: it may be missing; ``*``: there may be many."""
-
-OF_CLIENTS = {
-    "leave": ("inside", "release", ""),
-    "release": ("inside", "release_part", "signed"),
-    "withdraw": ("waiting", "give_up", ""),
-    "raise": ("waiting", "set_priority", "priority"),
-}
-"""Lines about a client: where it is, what is called with it, and how the word behind its node is
-read. The last word says which client of the node it is: the second, for example."""
+reads, or one of the words that are named. ``?``: it may be missing; ``*``: there may be many.
+``inside`` and ``waiting`` are the node of a client that is, or does; ``nth`` says which of them:
+the second, for example."""
 
 
 class Player:
@@ -100,8 +98,6 @@ class Player:
         script, run = self.scenario, self.run
         verb = words[0] if words[0] not in ("link", "let") else " ".join(words[:2])
         rest = words[len(verb.split()) :]
-        if verb in OF_CLIENTS and rest and self.of_client(number, verb, rest):
-            return
         if verb == "request" and rest:
             self.request(number, rest)
         elif verb == "expect" and rest:
@@ -114,20 +110,6 @@ class Player:
             if values is None:
                 raise script.wrong(number, f"cannot do '{' '.join(words)}'.")
             attrgetter(VERBS[verb][0])(run)(*values)
-
-    def of_client(self, number: int, verb: str, words: list[str]) -> bool:
-        """False if no such line has these words."""
-        place, method, kind = OF_CLIENTS[verb]
-        value = [self.read(number, kind, word) for word in words[1:2] if kind]
-        which = [self.scenario.signed(number, word) for word in words[1 + len(value) :]]
-        if (kind and not value) or len(which) > 1:
-            return False
-        node, nth = self.scenario.node(number, words[0]), which[0] if which else 1
-        clients = [one for one in getattr(self.run, place).values() if one.node == node]
-        if not 0 < nth <= len(clients):
-            raise Missing(f"nobody {'waits' if place == 'waiting' else 'is inside'} there")
-        getattr(self.run, method)(clients[nth - 1], *value)
-        return True
 
     def read(self, number: int, kind: str, word: str) -> object:
         if kind == "priority":
@@ -144,15 +126,27 @@ class Player:
             return None
         values: list[object] = []
         for kind, word in zip([kind.rstrip("?*") for kind in kinds], words, strict=False):
+            if kind in ("inside", "waiting", "nth"):
+                continue
             if kind in ("way", "link"):
                 values += self.scenario.link(number, word, "->" if kind == "way" else "-")
-            elif kind in ("node", "whole", "decimal"):
+            elif kind in ("node", "whole", "decimal", "signed", "priority"):
                 values.append(self.read(number, kind, word))
             elif word not in kind.split("|"):
                 return None
             elif "|" in kind:
                 values.append(word == "up" if kind == "up|down" else word)
+        if kinds and kinds[0] in ("inside", "waiting"):
+            nth = self.scenario.signed(number, words[-1]) if len(words) == len(kinds) else 1
+            values.insert(0, self.client(kinds[0], self.scenario.node(number, words[0]), nth))
         return values
+
+    def client(self, place: str, node: int, nth: int) -> SimulatedClient:
+        there = self.run.waiting if place == "waiting" else self.run.inside
+        clients = [client for client in there.values() if client.node == node]
+        if not 0 < nth <= len(clients):
+            raise Missing(f"nobody {'waits' if place == 'waiting' else 'is inside'} there")
+        return clients[nth - 1]
 
     def request(self, number: int, words: list[str]) -> None:
         node = self.scenario.node(number, words[0])

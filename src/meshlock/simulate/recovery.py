@@ -18,10 +18,10 @@ from meshlock.properties.paths import Paths
 from meshlock.properties.promises import overtaking
 from meshlock.properties.waits import WaitJudge
 from meshlock.simulate.durations import Duration
+from meshlock.simulate.engine import RunSetup
 from meshlock.simulate.faults import InjectedFaults
 from meshlock.simulate.recovery_measures import RecoveryMeasures
 from meshlock.simulate.routed import RoutedSimulation
-from meshlock.simulate.run_setup import RunSetup
 from meshlock.topology.mobility.changes import NetworkChange
 from meshlock.world.clients import SimulatedClient
 from meshlock.world.clocks import TICKS

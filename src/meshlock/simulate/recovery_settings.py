@@ -8,10 +8,10 @@ from math import nan
 
 from meshlock.algorithms.registry import refuse_impossible
 from meshlock.errors import Refused, setting
+from meshlock.simulate.engine import RunSetup
 from meshlock.simulate.faults import InjectedFaults
 from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.run_settings import RunSettings
-from meshlock.simulate.run_setup import RunSetup
 from meshlock.world.channels import DRAIN
 from meshlock.world.clocks import TICKS, drawn_clocks
 from meshlock.world.lives import LayerSetup, made_by_node_0

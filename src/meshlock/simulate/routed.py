@@ -17,9 +17,8 @@ from __future__ import annotations
 from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.messages import BEST_EFFORT, LINK, RELIABLE, Inner
 from meshlock.properties.paths import labelled
-from meshlock.simulate.engine import ArrivalOrder, Simulation
+from meshlock.simulate.engine import ArrivalOrder, RunSetup, Simulation
 from meshlock.simulate.link_changes import MobileSimulation
-from meshlock.simulate.run_setup import RunSetup
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.world.channels import LEASES
 from meshlock.world.clients import SimulatedClient

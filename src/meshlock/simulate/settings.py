@@ -27,12 +27,11 @@ from meshlock.algorithms.steps import in_grants, step
 from meshlock.errors import Attempt, Refused, setting
 from meshlock.simulate.custody import CustodySimulation
 from meshlock.simulate.durations import Duration
-from meshlock.simulate.engine import Simulation
+from meshlock.simulate.engine import RunSetup, Simulation
 from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.recovery_settings import number, share, with_recovery
 from meshlock.simulate.run_settings import RECOVERY, RunSettings, Values
-from meshlock.simulate.run_setup import RunSetup
 from meshlock.simulate.workload import Workload
 from meshlock.topology.graphs import Complete, Topology
 from meshlock.topology.mobility.changes import Changes
