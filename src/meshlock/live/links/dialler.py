@@ -1,4 +1,7 @@
-"""Whom a node dials for as long as it lives, and why there is no link."""
+"""Whom a node dials for as long as it lives, and why there is no link.
+
+Whether a connection becomes a link, both ends decide in :mod:`.handshake`.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,8 @@
        |  ----- Hello ------->  |     what I remember of us
        |  <---- Welcome ------  |     how we go on
        |  <---- Carry, Beat ->  |
+
+What two nodes remember of their link is in :mod:`.session`; here no message is carried.
 """
 
 from __future__ import annotations

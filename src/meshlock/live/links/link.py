@@ -1,4 +1,7 @@
-"""One connection: frames both ways. What they say is for the :class:`Keeper`, the mesh."""
+"""One connection: frames both ways. What they say is for the :class:`Keeper`, the mesh.
+
+What must outlive a connection is not kept here but in its :mod:`.session`.
+"""
 
 from __future__ import annotations
 

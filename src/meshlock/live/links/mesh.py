@@ -4,7 +4,7 @@ The mesh keeps one :class:`~.session.LinkSession` per peer name for as long as t
 lives, and at most one open connection for each. It tells its owner of ``up`` and ``down``,
 and each of its ``receivers`` what came for it, in the order in which the algorithms must learn
 of them, and carries what they send. A peer is *down* when nothing was heard of it for ``dead``
-seconds, however many connections have come and gone meanwhile.
+seconds, however many connections have come and gone meanwhile. No payload is read here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much of something somebody may have: per second, or at a time."""
+"""How much of something somebody may have: per second, or at a time. The time is handed in."""
 
 from __future__ import annotations
 

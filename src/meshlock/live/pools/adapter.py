@@ -6,7 +6,8 @@ with the guarantee that they need, clients get their grants or lose them, promis
 A message becomes bytes once (:class:`Shape`), and is checked before the algorithm receives it.
 
 Every message passes here twice, so this file is compiled where there is a compiler; what users
-call, and what is rare, is in :mod:`.pool`.
+call, and what is rare, is in :mod:`.pool`. It decides nothing about who is served, or which pool
+this is: :mod:`.participation` has it run a node.
 """
 
 from __future__ import annotations
@@ -20,7 +21,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from meshlock.algorithms.actor import Actor, Algorithm, ChoosingActor, Effect, Enter, Lost, Message
+from meshlock.algorithms.actor import (
+    Actor,
+    Algorithm,
+    ChoosingActor,
+    Effect,
+    Enter,
+    Lost,
+    Message,
+    choices_of,
+)
 from meshlock.algorithms.clients import NOBODY, OneAtATime
 from meshlock.algorithms.recovery.messages import (
     KINDS,
@@ -33,7 +43,7 @@ from meshlock.algorithms.recovery.messages import (
     content,
 )
 from meshlock.algorithms.recovery.records import new
-from meshlock.algorithms.steps import urgency
+from meshlock.algorithms.steps import step, urgency
 from meshlock.live.links.frames import UNREADABLE, BadFrame, Carry, Content, RoutedFrame, encode
 from meshlock.live.links.mesh import DRIFT, Mesh
 from meshlock.live.links.session import serial
@@ -169,6 +179,25 @@ class Adapter:
         self.measures = Measures()
         self.stopped = False  # another pool of this name goes on in its place
         self.heard = False  # of others, since a client here had the loop read what they say
+
+    def run(self, configuration: PoolConfiguration, algorithm: Algorithm, core: Actor) -> None:
+        """This is the node from now on: all that depends on which pool it is begins anew."""
+        members = self.members is not None
+        self.identity = configuration.identity
+        self.algorithm, self.core = algorithm, core
+        self.step = step(configuration.options)
+        self.shapes = shapes(algorithm, members)
+        self.reliable = not algorithm.assumes.changing_links
+        one_at_a_time = not members and not algorithm.serves.many_clients
+        self.turns = OneAtATime(self.step) if one_at_a_time else None
+        self.chooses = choices_of(core) > 1
+        if self.recording is not None:
+            self.recording.begin(self, configuration, algorithm, core)
+        if algorithm.serves.restless:
+            core.start()
+            self.carry_out("start", NOTHING)
+        elif members:
+            self.carry_out("timer", NOTHING)
 
     # -- clients and the algorithm -----------------------------------------------------
 

@@ -1,7 +1,8 @@
 """Where the token is and what is free there, asked of its holder.
 
 A node answers for itself: the token is here, or was last heard of there; the question follows. It
-is routed, best effort, and asked again until a node answers.
+is routed, best effort, and asked again until a node answers. No answer grants anything: the request
+that follows does.
 """
 
 from __future__ import annotations

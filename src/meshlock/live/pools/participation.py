@@ -1,4 +1,7 @@
-"""How a node takes part in a pool: it begins, its links come and go, it leaves."""
+"""How a node takes part in a pool: it begins, its links come and go, it leaves.
+
+Which pool that is, :mod:`.birth` and :mod:`.peers` decide; only here is that carried out.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,12 @@ from logging import ERROR, WARNING
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from meshlock.algorithms.actor import choices_of
-from meshlock.algorithms.clients import OneAtATime
+from meshlock.algorithms.actor import Actor
 from meshlock.algorithms.registry import find
-from meshlock.algorithms.steps import step
 from meshlock.errors import Refused
 from meshlock.live.links.frames import BadFrame, Carry, Content, RoutedFrame
 from meshlock.live.machine import limits
 from meshlock.live.machine.logs import log_event
-from meshlock.live.pools.adapter import shapes
 from meshlock.live.pools.grants import Acquire
 from meshlock.live.pools.members import LayerRunner
 from meshlock.live.pools.pool_configuration import PoolConfiguration, made, reset
@@ -65,10 +65,10 @@ class Participation:
                 adapter.members = LayerRunner(
                     adapter, algorithm, promises, founding, floor, willing
                 )
-                adapter.core = adapter.members.node
+                core: Actor = adapter.members.node
             else:
                 adapter.members = None
-                adapter.core = made(configuration, adapter.me, founding, adapter.out)
+                core = made(configuration, adapter.me, founding, adapter.out)
                 for name in configuration.members:
                     adapter.meet(name)
         except Refused:
@@ -76,22 +76,8 @@ class Participation:
             raise
         if withdrawn is not None:
             withdrawn.close()
-        adapter.algorithm = algorithm
-        adapter.step = step(configuration.options)
-        adapter.identity = configuration.identity
         self.pool.founding = founding
-        adapter.shapes = shapes(algorithm, adapter.members is not None)
-        adapter.reliable = not algorithm.assumes.changing_links
-        one_at_a_time = not algorithm.serves.many_clients and adapter.members is None
-        adapter.turns = OneAtATime(adapter.step) if one_at_a_time else None
-        adapter.chooses = choices_of(adapter.core) > 1
-        if adapter.recording is not None:
-            adapter.recording.begin(self.adapter, configuration, algorithm, adapter.core)
-        if algorithm.serves.restless:
-            adapter.core.start()
-            adapter.carry_out("start", {})
-        elif adapter.members is not None:
-            adapter.carry_out("timer", {})
+        adapter.run(configuration, algorithm, core)
         if opened:
             self.pool.ready.set()
         self.pool.token_watch.since = monotonic()

@@ -1,7 +1,8 @@
 """A pool on this node: what users ask of it.
 
 The way of a message, from a link to the algorithm and back, is in :mod:`.adapter`; how a pool
-begins and ends here is in :mod:`.participation`, how it is changed in :mod:`.change_requests`.
+begins and ends here is in :mod:`.participation`, how it is changed in :mod:`.change_requests`. No
+message is made or read here.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 One file per pool in the node's state folder, and a lock, so that no two processes are the same
 node. A write replaces the file as a whole and waits for the disk; it happens once per epoch, never
 when permits change hands. Its first line names the version and a checksum of the rest. No former
-file is kept: a member that went by an older promise could promise again what it had refused.
+file is kept: a member that went by an older promise could promise again what it had refused. When
+to write, and what must wait for it, :mod:`.members` and :mod:`.birth` know.
 """
 
 from __future__ import annotations

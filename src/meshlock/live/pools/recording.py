@@ -1,4 +1,7 @@
-"""A live node's part of the trace of one pool; ``meshlock.trace.merge`` puts them together."""
+"""A live node's part of the trace of one pool; ``meshlock.trace.merge`` puts them together.
+
+It changes nothing in what it records, and a trace that cannot be written stops nothing.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ name what others hold, is not found: then it is waited for a lease.
 for this node, of permits that there are, for a lease. Of its own grants a node says who has them,
 and nothing by which others could return them.
 
-What members, and the token's holder, can do all the same is said in docs/operate/trust.md.
+What members, and the token's holder, can do all the same is said in docs/operate/trust.md. Here
+messages are refused, and what they report is left out; nothing is sent but questions.
 """
 
 from __future__ import annotations

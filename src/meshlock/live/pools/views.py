@@ -5,7 +5,8 @@ second; questions and answers are routed, best effort (:mod:`meshlock.live.links
 next question comes soon. While nobody looks nothing is sent, and nothing is kept.
 
 An answer shows the pool as it was after the question had been asked, so its age is counted
-from there: "last seen 0.8 s ago" means that it was so within the last 0.8 s.
+from there: "last seen 0.8 s ago" means that it was so within the last 0.8 s. No answer changes
+anything but what is shown.
 """
 
 from __future__ import annotations
