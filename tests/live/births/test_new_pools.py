@@ -19,6 +19,7 @@ from meshlock.live.interfaces.http import unready
 from meshlock.live.links.frames import Content
 from meshlock.live.links.mesh import Mesh
 from meshlock.live.pools.adapter import Adapter
+from meshlock.live.pools.pool_configuration import under_another_identity
 from meshlock.live.pools.promises import default_folder
 from waiting import LIMIT, a_while, eventually
 
@@ -444,3 +445,22 @@ def test_a_member_that_stays_away_is_replaced_if_somebody_is_there() -> None:
                     pass
 
     run(story)
+
+
+def test_requests_that_are_made_again_take_turns_where_an_algorithm_serves_one() -> None:
+    async def story(_: virtual.Network) -> None:
+        async with Node("a", state=None) as a:
+            docks = a.pool("docks", permits=1, algorithm="reverse-link", recovery="none")
+            held = await docks.acquire()
+            asks = [asyncio.ensure_future(docks.acquire()) for _ in range(3)]
+            await a_while(0.1)
+            source = docks._source
+            other = under_another_identity(source.adapter.configuration)
+            source.participation.adopt(other, founding=True)
+            assert held.lost
+            for ask in asks:
+                grant = await asyncio.wait_for(ask, 1.0)
+                assert [one.done() for one in asks].count(True) == asks.index(ask) + 1
+                grant.release()
+
+    virtual.run(story)
