@@ -93,6 +93,7 @@ def main() -> int:
     if sys.argv[1:2] == [AGENT]:
         name = sys.argv[2]
         sys.argv = ["meshlock", *sys.argv[3:]]
+        exec(processes.IMPORTS)
         print('{"event": "prepared"}', file=sys.stderr, flush=True)
         sys.stdin.readline()
         with sabotaged(SABOTAGES[name]) if name != SOUND else nullcontext():

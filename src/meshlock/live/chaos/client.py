@@ -228,7 +228,12 @@ class ChaosGrant:
         self.until: float | None = answer["until"]
         self.shown = False
         told = {key: answer[key] for key in ("fence", "until", "permits", "slots")}
-        client.record.write(lines.GrantedLine(t=now(), c=self.c, n=n, want=want, **told))
+        self.note(lines.GrantedLine, want=want, **told)
+
+    def note(self, kind: type[lines.RequestLine], t: float | None = None, **more: Any) -> None:
+        """What happens to this grant, now unless it is said when."""
+        time = now() if t is None else t
+        self.client.record.write(kind(t=time, c=self.c, n=self.n, **more))
 
     def hold(self) -> None:
         client = self.client
@@ -255,12 +260,12 @@ class ChaosGrant:
                     return
             t = now()
             if self.until is not None and t >= self.until:
-                client.record.write(lines.Expired(t=self.until, c=self.c, n=self.n))
+                self.note(lines.Expired, self.until)
                 self.once_more()
                 agent_gone = agent_gone or not self.wait_for_word()
                 break
             if t >= end and client.mood != KEEP:
-                client.record.write(lines.Released(t=now(), c=self.c, n=self.n))
+                self.note(lines.Released)
                 break
             self.write(late=False)
         if agent_gone:
@@ -285,7 +290,7 @@ class ChaosGrant:
                     return True
         except AgentGone:
             return False
-        client.record.write(lines.Untold(t=now(), c=self.c, n=self.n))
+        self.note(lines.Untold)
         return True
 
     def part(self) -> bool:
@@ -293,7 +298,7 @@ class ChaosGrant:
         permits = self.client.random.randint(1, self.want - 1)
         self.want -= permits
         self.exclusive = False
-        self.client.record.write(lines.ReleasedSome(t=now(), c=self.c, n=self.n, left=self.want))
+        self.note(lines.ReleasedSome, left=self.want)
         return self.reach("DELETE", f"?permits={permits}")
 
     def length(self) -> float:
@@ -311,30 +316,18 @@ class ChaosGrant:
             return False
         t = now()
         if said.get("event") == "lost":
-            self.client.record.write(lines.LostLine(t=t, c=self.c, n=self.n))
+            self.note(lines.LostLine, t)
             return True
         if said.get("event") == "lease":
             self.until = said["until"]
-            self.client.record.write(
-                lines.RenewedLine(t=t, c=self.c, n=self.n, until=said["until"])
-            )
+            self.note(lines.RenewedLine, t, until=self.until)
         return False
 
     def write(self, late: bool) -> None:
         t = now()
         outcome = self.client.resource.write(self.fence or 0, self.c, self.want, self.exclusive)
-        self.client.record.write(
-            lines.Wrote(
-                t=t,
-                end=now(),
-                c=self.c,
-                n=self.n,
-                fence=self.fence,
-                exclusive=self.exclusive,
-                outcome=outcome,
-                late=late,
-            )
-        )
+        wrote = {"fence": self.fence, "exclusive": self.exclusive, "outcome": outcome}
+        self.note(lines.Wrote, t, end=now(), late=late, **wrote)
 
     def once_more(self) -> None:
         """The lease is over; some programs do not care."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from meshlock.live.chaos import record as lines
 from meshlock.live.chaos.client import ClientOrders
-from meshlock.live.chaos.majority import able
+from meshlock.live.chaos.majority import Link, able
 from meshlock.live.chaos.plan import Plan
 from meshlock.live.chaos.processes import POOL, Agent, ClientSlot, Seat
 from meshlock.live.chaos.record import Follower, RecordLine, SetUpLine, Writer, now
@@ -25,8 +25,6 @@ from meshlock.live.chaos.resource import Resource
 from meshlock.live.chaos.stalls import StallState
 from meshlock.live.links.dialler import split
 from meshlock.live.machine.loop import within
-
-Link = tuple[str, str]
 
 LONGEST_FAREWELL = 10.0
 LEFT_WITH_IT = "left without handing over the token"

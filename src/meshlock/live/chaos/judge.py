@@ -231,7 +231,8 @@ def wrongly_ready(record: Sequence[RecordLine], set_up: SetUpLine) -> Iterator[R
             sentence = f"{claim.node} says that it is, and nobody was served for"
             sentence = f"{sentence} {claim.unserved:.0f} s before and {set_up.lease:g} s after"
             yield RecordViolation("ready", claim.time, sentence)
-        readiness.waits(line.t, before, state.could_have())
+        waiting = state.could_have(set_up.nodes)
+        readiness.waits(line.t, before, {asked.node for asked in waiting})
         before = line.t
         if isinstance(line, lines.GrantedLine):
             readiness.can_be_served(line.t, state.linked(state.pending[line.c].node))
@@ -305,20 +306,13 @@ def misnamed(all_uses: list[Use], names: list[str]) -> Iterator[RecordViolation]
 
 
 def disordered(all_uses: list[Use]) -> Iterator[RecordViolation]:
-    granted = sorted(
-        (
-            (use.granted, use.fence, use)
-            for use in all_uses
-            if use.granted and use.fence is not None
-        ),
-        key=lambda grant: grant[0],
-    )
+    fenced = [(use.granted, use.fence, use) for use in all_uses if use.granted and use.fence]
+    granted = sorted(fenced, key=lambda grant: grant[0])
     owner: dict[int, Use] = {}
     for time, fence, use in granted:
         if fence in owner:
-            yield RecordViolation(
-                "fences", time, f"{use.name} has the fence of {owner[fence].name}"
-            )
+            sentence = f"{use.name} has the fence of {owner[fence].name}"
+            yield RecordViolation("fences", time, sentence)
         owner[fence] = use
     highest: tuple[int, Use] | None = None
     place = 0
@@ -370,9 +364,8 @@ def left_out(
         if use.granted is None and dead.get(use.c, end) > quiet:
             waited = (end if use.ended is None else use.ended) - max(quiet, use.asked)
             if use.ended is None or waited > within:
-                yield RecordViolation(
-                    "served", use.asked, f"{use.c}/{use.n} was not served in the end"
-                )
+                sentence = f"{use.c}/{use.n} was not served in the end"
+                yield RecordViolation("served", use.asked, sentence)
 
 
 def not_returned(record: Sequence[RecordLine], nodes: list[str]) -> Iterator[RecordViolation]:

@@ -22,10 +22,8 @@ from random import Random
 import msgspec
 
 from meshlock.errors import Attempt, Refused, setting
-from meshlock.live.chaos.majority import able, across
+from meshlock.live.chaos.majority import Link, able, across
 from meshlock.topology.specification import network
-
-Link = tuple[str, str]
 
 DECK = {
     "kill-holder": 4,

@@ -24,11 +24,14 @@ from meshlock.live.interfaces.async_client import Line
 
 POOL = "docks"
 LONGEST_START = 20.0
-AGENT = """
+IMPORTS = (
+    "import meshlock.cli.agent, meshlock.live.interfaces.serving, meshlock.live.links.identity"
+)
+AGENT = f"""
 import sys
-import meshlock.cli.agent, meshlock.live.interfaces.http, meshlock.live.links.security
+{IMPORTS}
 from meshlock.cli.main import run
-print('{"event": "prepared"}', file=sys.stderr, flush=True)
+print('{{"event": "prepared"}}', file=sys.stderr, flush=True)
 sys.stdin.readline()
 run()
 """

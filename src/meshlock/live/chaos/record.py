@@ -19,10 +19,8 @@ from typing import Any
 
 import msgspec
 
+from meshlock.live.chaos.majority import Link
 from meshlock.live.machine import clock
-
-Link = tuple[str, str]
-
 
 now = clock.seconds
 """The machine's clock; the same for all processes, and the one that leases are told in."""

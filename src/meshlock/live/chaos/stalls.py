@@ -9,7 +9,7 @@ what was done against the one before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
@@ -117,27 +117,19 @@ class StallState:
         found = parts(self.awake(), self.whole())
         return next((part for part in found if node in part), {node})
 
-    def could_have(self) -> set[str]:
-        """The nodes where a client waits, if all that is asked for is free: the one whose turn it
-        is may want more than another."""
+    def could_have(self, nodes: Collection[str]) -> list[lines.AskedLine]:
+        """What is asked for there, if all of it is free: the one whose turn it is may want more
+        than another."""
         free = min(self.sizes) - sum(self.open.values())
-        waiting = [one for one in self.pending.values() if one.c not in self.stopped]
-        if max((one.want for one in waiting), default=0) > free:
-            return set()
-        return {one.node for one in waiting}
-
-    def waiting(self) -> list[lines.AskedLine]:
-        """Who waits and could be helped."""
-        return [
+        waiting = [
             asked
             for asked in self.pending.values()
-            if asked.node in self.part and asked.c not in self.stopped
+            if asked.node in nodes and asked.c not in self.stopped
         ]
+        return waiting if max((asked.want for asked in waiting), default=0) <= free else []
 
-    def inexcusable(self) -> bool:
-        waiting = self.waiting()
-        free = min(self.sizes) - sum(self.open.values())
-        return bool(waiting) and not self.changing and max(asked.want for asked in waiting) <= free
+    def inexcusable(self) -> list[lines.AskedLine]:
+        return [] if self.changing else self.could_have(self.part)
 
 
 CHANGES = (
@@ -163,7 +155,7 @@ def stalls(record: Sequence[RecordLine]) -> list[Stall]:
     for time, line in moments(record, set_up.silence):
         if since is not None and time - since > stall.inexcusable:
             stall.inexcusable = time - since
-            stall.waiting = sorted(f"{asked.c}/{asked.n}" for asked in state.waiting())
+            stall.waiting = sorted(f"{asked.c}/{asked.n}" for asked in state.inexcusable())
         if idle_since is not None:
             stall.idle = max(stall.idle, time - idle_since)
         state.take_moment(time, line)
