@@ -21,7 +21,7 @@ from meshlock.live.interfaces.http import Interface
 from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
 from meshlock.live.interfaces.local_node import LocalNode
 from meshlock.live.interfaces.serving import Access
-from meshlock.live.interfaces.site import Response, Route
+from meshlock.live.interfaces.site import Handler, Response, Route
 from meshlock.live.machine import limits
 from meshlock.live.machine.limits import CutFor, Priority, Want
 from meshlock.live.pools.grants import Grant, Pool
@@ -275,12 +275,6 @@ class LivePage:
         node = interface.node
         requests = PageRequests(node)
 
-        def start(_request: HTTPRequest) -> Response:
-            return Response(status=307, headers={"Location": "/live"})
-
-        def page(_request: HTTPRequest) -> Response:
-            return static("live.html")
-
         def shown(request: HTTPRequest) -> Response:
             asked = request.asked
             requests.mark_seen(asked.get("keep", "")[:MOST_BYTES].split())
@@ -295,20 +289,18 @@ class LivePage:
             "restore": (Restore, lambda body: node.mesh.restore(body.peer)),
         }
 
-        def action(name: str) -> Route:
-            kind, act = actions[name]
-
-            def answer(request: HTTPRequest) -> Response:
-                return as_json(act(self.asked(request, kind)) or {})
-
-            return Route("POST", f"/actions/{name}", access.guarded(answer))
+        def action(kind: type[Any], act: Callable[[Any], object]) -> Handler:
+            return lambda request: as_json(act(self.asked(request, kind)) or {})
 
         return [
-            Route("GET", "/", start),
-            Route("GET", "/live", page),
+            Route("GET", "/", lambda _: Response(status=307, headers={"Location": "/live"})),
+            Route("GET", "/live", lambda _: static("live.html")),
             Route("GET", "/page/{name}", file),
             Route("GET", "/view.json", access.guarded(shown)),
-            *map(action, actions),
+            *[
+                Route("POST", f"/actions/{name}", access.guarded(action(*one)))
+                for name, one in actions.items()
+            ],
         ]
 
     def asked(self, request: HTTPRequest, kind: type[T]) -> T:

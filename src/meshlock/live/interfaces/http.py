@@ -312,7 +312,7 @@ class Interface:
         if pool is not None and pool.adapter.core is not None:
             grant = pool.at_once(asked(pool, body))
             if grant is not None:
-                return self.granted(request, body, session, grant)
+                return self.granted(request, body.ttl, session, grant)
         return self.wait_for(request, body, session)
 
     async def wait_for(
@@ -325,7 +325,7 @@ class Interface:
         if request.connection.closed or (session is not None and session.over):
             grant.release()
             raise Refused("The session has ended.")
-        return self.granted(request, body, session, grant)
+        return self.granted(request, body.ttl, session, grant)
 
     @post("/v1/requests/{request}/priority", REFUSED)
     async def change_priority(
@@ -342,16 +342,12 @@ class Interface:
         return messages.Urgent(name, waits.priority, waits.deadline)
 
     def granted(
-        self,
-        request: HTTPRequest,
-        body: messages.AcquireRequest,
-        session: Session | None,
-        grant: Grant,
+        self, request: HTTPRequest, ttl: float, session: Session | None, grant: Grant
     ) -> messages.Granted:
         """The grant has a name, and an end whatever becomes of the program that asked for it."""
         if session is None:
             name = secrets.token_urlsafe(12)
-            self.leased[name] = Leased(grant, body.ttl, self.node.mesh.failures.later)
+            self.leased[name] = Leased(grant, ttl, self.node.mesh.failures.later)
         else:
             session.last_grant += 1
             name = f"{session.name}-{session.last_grant}"
