@@ -172,16 +172,11 @@ class AgentSession:
             del self.holding[event["grant"]]
             holding.grant.revoke()
 
-    def end(self) -> None:
+    def end(self, leave: Callable[[Grant], None] = Grant.revoke) -> None:
+        """``Grant.disown``: they belong to another process, which will learn of their end."""
         self.over = True
         while self.holding:
-            self.holding.popitem()[1].grant.revoke()
-
-    def disown(self) -> None:
-        """Its grants belong to another process, which will learn of their end."""
-        self.over = True
-        while self.holding:
-            self.holding.popitem()[1].grant.disown()
+            leave(self.holding.popitem()[1].grant)
 
 
 class AgentClient:
@@ -220,7 +215,7 @@ class AgentClient:
         self.start_anew()
         self.wires.abandon(lines)
         if session is not None:
-            session.disown()
+            session.end(Grant.disown)
 
     # -- connections -------------------------------------------------------------------
 
