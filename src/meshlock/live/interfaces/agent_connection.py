@@ -183,14 +183,14 @@ class Connection:
         self.exchange.follows = True
         return self.call("GET", path, "", patience(), STREAM)
 
-    def events(self, seconds: float) -> list[dict[str, Any]]:
-        """Those that have come, or come within this many seconds. They may be none although there
-        is more to come. :class:`AgentGone` at the end."""
+    def events(self, seconds: float | None) -> list[dict[str, Any]]:
+        """Those that have come, or come within this many seconds (None: whenever that is). They
+        may be none although there is more to come. :class:`AgentGone` at the end."""
         found = self.exchange.events()
         if not found:
             poll = select.poll()  # select knows the first 1,024 files of a process only
             poll.register(self.socket, select.POLLIN)
-            if not poll.poll(seconds * 1000):
+            if not poll.poll(None if seconds is None else seconds * 1000):
                 return []
             self.exchange.receive(self.read())
             found = self.exchange.events()
