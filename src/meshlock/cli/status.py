@@ -39,9 +39,7 @@ def status(
 
 def read_status(agent: Connection) -> dict[str, Any]:
     """What the agent knows, and of each pool ``who`` holds and waits, wherever they are."""
-    from json import loads
-
-    from meshlock.live.interfaces.agent_protocol import AgentGone, patience
+    from meshlock.live.interfaces.agent_protocol import AgentGone, patience, understood
 
     try:
         found = agent.ask("GET", "/v1/status", timeout=0.0)
@@ -49,7 +47,7 @@ def read_status(agent: Connection) -> dict[str, Any]:
             if pool["known"]:
                 status, said = agent.call("GET", f"/v1/pools/{name}/who", "", patience())
                 if status == 200:
-                    pool["who"] = loads(said)
+                    pool["who"] = understood(said)
                 else:  # it was removed just now
                     del found["pools"][name]
     except (AgentGone, TimeoutError) as error:  # it is stopped, or hangs
