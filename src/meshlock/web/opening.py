@@ -143,9 +143,6 @@ class Uploads:
     def __init__(self) -> None:
         self.coming: Newest[bytearray] = Newest(MOST_OPEN)
 
-    def begin(self) -> str:
-        return self.coming.add("file", bytearray())
-
     def add(self, name: str, piece: bytes) -> None:
         if name not in self.coming:
             raise Refused("This file is not being opened any more: choose it again.")
@@ -190,9 +187,6 @@ class Shelf:
         for each in kept[: max(len(kept) - MOST_OPENED, 0)]:
             del self.runs[each]
 
-    def drive(self, run: PageRun) -> str:
-        return self.driven.add("driven", run)
-
     def find(self, request: HTTPRequest) -> Index:
         name = request.parameters["run"]
         if name in self.driven:
@@ -228,16 +222,15 @@ class Opening:
         kind, name = str(wanted.get("kind")), str(wanted.get("name"))
         algorithm = str(wanted.get("algorithm") or "")
         try:
+            run = f"{kind}:{name}"
             if kind == "riddle" and name.isdecimal():
-                run = self.shelf.drive(RiddleRun(riddle(int(name[:6]))))
+                run = self.shelf.driven.add("driven", RiddleRun(riddle(int(name[:6]))))
             elif kind == "scenario":
-                run = f"scenario:{name}:{algorithm}"
+                run += f":{algorithm}"
                 self.shelf.add_run(run, scenario_run(name, algorithm))
             elif kind == "study":
-                run = f"study:{name}"
                 self.shelf.add_run(run, example_run(name))
             elif kind == "mutant":
-                run = f"mutant:{name}"
                 search = Counterexample(name)
                 for progress in search.progress():
                     yield line({"progress": progress})
@@ -255,7 +248,7 @@ class Opening:
 
     def begin_file(self, request: HTTPRequest) -> Response:
         asked(request)
-        return as_json({"file": self.uploads.begin()})
+        return as_json({"file": self.uploads.coming.add("file", bytearray())})
 
     def add_to_file(self, request: HTTPRequest) -> Response:
         if request.header("content-type") != "application/octet-stream":

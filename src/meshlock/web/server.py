@@ -58,7 +58,8 @@ class Desk:
 
     def start(self, request: HTTPRequest) -> Response:
         """A new run to be driven from the page; the oldest makes room."""
-        return as_json({"run": self.shelf.drive(PageRun(DrivenSetUp(asked(request))))})
+        run = PageRun(DrivenSetUp(asked(request)))
+        return as_json({"run": self.shelf.driven.add("driven", run)})
 
     def action(self, request: HTTPRequest) -> Response:
         driven = self.shelf.find_driven(request)
