@@ -107,4 +107,10 @@ def test_a_class_that_is_open_is_extended() -> None:
     patch = f"@@ general_scheme.py\n-{line}\n+            self.token(NIL, message.sender)\n"
     kind = Patched("x/y", patch).module("meshlock.algorithms.general_scheme").SchemeNode
     assert kind.__mro__[1] is general_scheme.SchemeNode
-    assert set(vars(kind)) == {"receive", "__module__", "__doc__"}
+    beside = {
+        "__module__",
+        "__doc__",
+        "__dict__",
+        "__weakref__",
+    }  # some if compiled
+    assert set(vars(kind)) - beside == {"receive"}

@@ -38,7 +38,7 @@ def slopes(*heights: tuple[int, int, int], holder: int = 0, giver: int = NIL) ->
         inbox: list[Message] = []
         node = JiangNode(me, out, rules, height, me == holder and giver == NIL)
         if me == holder and giver != NIL:
-            token = JiangToken(me, heights[giver], 0, 1, 0, None, 0, None)
+            token = JiangToken(me, heights[giver], 0, 1, 0, 0, 0, None)
             token.sender = giver
             inbox.append(token)
         seen.append(downhill.see(node, inbox))
@@ -165,8 +165,9 @@ def test_an_idle_node_has_the_token_or_a_father() -> None:
 
 @pytest.mark.parametrize("name", [entry.name for entry in ALGORITHMS.values() if entry.structure])
 def test_what_an_algorithm_promises_of_every_state_holds(name: str) -> None:
-    topology = "complete" if ALGORITHMS[name].assumes.routed else "line"
-    links = "fifo" if ALGORITHMS[name].assumes.fifo else "unordered"
+    assumes = ALGORITHMS[name].assumes
+    topology = "complete" if assumes.routed or assumes.complete_graph else "line"
+    links = "fifo" if assumes.fifo else "unordered"
     checking = explore(ask(name, topology, 3, links=links), *ALGORITHMS[name].structure)
     assert checking.holds()
     assert checking.system.sound is not None

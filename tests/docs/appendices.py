@@ -43,7 +43,7 @@ What breaks when the numbered repairs of `jiang` are undone (`--without R4`) is 
 | order, ties | a request enters before a more urgent one, or before an earlier equal one |
 | liveness | a request can wait forever while others enter; steps: the path and the cycle |
 | neighbours | a handler sent to a node to which it has no link |
-| downhill, oriented, scheme-1 to 3 | an invariant of the paper does not hold |"""
+| downhill, reaches-token, oriented, scheme-1 to 3 | an invariant of the paper does not hold |"""
 
 RECOVERY_HEAD = """\
 Each of these undoes one rule of [recovery](../how-it-works/recovery.md). The layer has

@@ -224,6 +224,7 @@ ALGORITHMS = [
         make,
         (Request, Token),
         assumes=Assumptions(complete_graph=True),
+        structure=("reaches-token",),
         options={"arbitration": ("fair", "lowest-id")},
     )
 ]

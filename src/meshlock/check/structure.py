@@ -14,9 +14,10 @@ from meshlock.errors import Refused
 from meshlock.properties.downhill import DOWNHILL, Downhill
 from meshlock.properties.scheme import PROPERTIES as SCHEME
 from meshlock.properties.scheme import Scheme
+from meshlock.properties.singhal import REACHES_TOKEN, ReachesToken
 from meshlock.properties.structure import Structure, Wrong
 
-NAMES: Final = (DOWNHILL, *SCHEME)
+NAMES: Final = (DOWNHILL, REACHES_TOKEN, *SCHEME)
 MOST_SOUND: Final = 1 << 16
 
 
@@ -29,7 +30,9 @@ def structure(algorithm: Algorithm, judged: set[str]) -> Structure | None:
     names = judged & set(algorithm.structure)
     if not names:
         return None
-    return Downhill(names) if DOWNHILL in names else Scheme(names)
+    if DOWNHILL in names:
+        return Downhill(names)
+    return ReachesToken(names) if REACHES_TOKEN in names else Scheme(names)
 
 
 class Sound:
