@@ -61,7 +61,7 @@ found = checking.explorer
 print(json.dumps({
     "states": found.count(), "transitions": found.transitions, "depth": found.depth, "cpu": cpu,
     "kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-    "flavour": "pure" if sys.modules["meshlock.check.system"].__file__.endswith(".py")
+    "flavour": "pure" if sys.modules["meshlock.check.model"].__file__.endswith(".py")
     else "compiled",
 }))
 """

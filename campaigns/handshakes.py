@@ -19,7 +19,7 @@ from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.check.arguments import judged, setup
 from meshlock.check.mutants import words_of
 from meshlock.check.setup import SetUp
-from meshlock.check.verdict import checking
+from meshlock.check.verdict import Checking
 from meshlock.errors import Refused
 
 MOST = 300_000
@@ -39,7 +39,7 @@ def setup_around(mutant: Mutant, inside: str, handshakes: str) -> SetUp:
 
 def look(what: SetUp, lead: int, most: int) -> str:
     """The first that is found, or how much was seen in vain."""
-    check = checking(what, judged([]), most)
+    check = Checking(what, judged([]), most)
     while not check.explorer.violations and check.run(1):
         pass
     for way in check.violations():

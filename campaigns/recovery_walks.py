@@ -160,7 +160,7 @@ class Walk:
         model = self.model
         world = self.worlds[0]
         for _ in range(steps):
-            kind, subject = self.choose(model.possible.steps(world))
+            kind, subject = self.choose(model.steps(world))
             after = model.events.after(world, kind, subject)
             self.taken.append((kind, subject))
             self.wrong = model.judge.all(world, after, 0)
@@ -197,7 +197,7 @@ class Walk:
             for world, step in zip(self.worlds, self.taken, strict=False)
         ]
         violation = Violation(self.wrong[0].name, self.wrong[0].text, [], [])
-        names = [model.possible.name(*step) for step in self.taken]
+        names = [model.step_name(*step) for step in self.taken]
         return [f"--lead '{name}'" for name in names] + told(acts, violation)
 
 

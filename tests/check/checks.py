@@ -8,7 +8,7 @@ from meshlock.algorithms.actor import Algorithm
 from meshlock.check import serving
 from meshlock.check.arguments import judged, setup
 from meshlock.check.setup import SetUp
-from meshlock.check.verdict import Checking, Verdict
+from meshlock.check.verdict import Checking
 from whole import WHOLE
 
 LINE = {"topology": "line", "nodes": 3}
@@ -97,7 +97,7 @@ def with_algorithm(what: SetUp, algorithm: Algorithm) -> SetUp:
     return what
 
 
-def finish(checking: Verdict, tried: int = TRIED) -> None:
+def finish(checking: Checking, tried: int = TRIED) -> None:
     """To the end; ``make test-whole`` tries as many states as a command does."""
     with patch.object(serving, "MOST_TRIED", serving.MOST_TRIED if WHOLE else tried):
         while checking.run(1_000):
@@ -115,7 +115,7 @@ def counts(checking: Checking) -> tuple[int, int, int]:
     return found.count(), found.transitions, found.depth
 
 
-def sizes(verdict: Verdict) -> tuple[object, ...]:
+def sizes(verdict: Checking) -> tuple[object, ...]:
     """What is the same however a search is made."""
     explorer = verdict.explorer
     lengths = {it.name: len(it.labels) for it in verdict.violations()}

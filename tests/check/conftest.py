@@ -7,7 +7,7 @@ from checks import FEW_TRIED, FOR_EVER, SET_UPS, finish
 
 from meshlock.check import shared
 from meshlock.check.arguments import judged, setup
-from meshlock.check.verdict import checking
+from meshlock.check.verdict import Checking
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def found():
     opened = []
 
     def search(words, most=30_000, at=None, workers=1, reduction="none"):
-        verdict = checking(setup(**words), judged([]), most, reduction, workers, at)
+        verdict = Checking(setup(**words), judged([]), most, reduction, workers, at)
         finish(verdict, FEW_TRIED)
         opened.append(verdict.explorer)
         return verdict
@@ -28,7 +28,7 @@ def found():
 
 @cache
 def search_in_memory(name):
-    verdict = checking(setup(**{**SET_UPS, **FOR_EVER}[name]), judged([]), 30_000)
+    verdict = Checking(setup(**{**SET_UPS, **FOR_EVER}[name]), judged([]), 30_000)
     finish(verdict, FEW_TRIED)
     return verdict
 

@@ -18,11 +18,11 @@ from meshlock.algorithms.registry import find
 from meshlock.check.arguments import judged
 from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.explorer import Violation
+from meshlock.check.plain import Plain
 from meshlock.check.retold import write_trace
 from meshlock.check.setup import SetUp
 from meshlock.check.story import pages
-from meshlock.check.system import System
-from meshlock.check.verdict import Checking, checking
+from meshlock.check.verdict import Checking
 from meshlock.cli.main import app
 from meshlock.errors import Refused
 from meshlock.trace.audit import Audit
@@ -190,12 +190,12 @@ def test_ranks_are_not_compared_where_they_may_change() -> None:
 def test_each_change_happens_once(members: str) -> None:
     """Up and down, down and up, or one of them; before, while and after the other is inside."""
     more = {"requests": ["0:1@1", "0:1@5"], "clients": 2, "raises": ["0:9", "0:3"]}
-    model = checking(
+    model = Checking(
         ask("direct", "complete", 1, **more, lead=["request 0a", "request 0b"], members=members),
         judged([]),
         1000,
     ).model
-    assert isinstance(model, System | Crashing)
+    assert isinstance(model, Plain | Crashing)
     ways = [model.initial()]
     for possible in (2, 1, 0):
         found = []
@@ -211,7 +211,7 @@ def test_each_change_happens_once(members: str) -> None:
         ways = found or ways
 
 
-def way(system: System, *steps: str) -> Violation:
+def way(system: Plain, *steps: str) -> Violation:
     """These steps, as if they led to a violation."""
     states, labels = [system.initial()], []
     for step in steps:
@@ -224,7 +224,7 @@ def way(system: System, *steps: str) -> Violation:
 
 def test_story_and_trace_show_the_steps(tmp_path: Path) -> None:
     asked = {"permits": 3, "requests": ["0:3@1", "1:2@5"]}
-    model = System(
+    model = Plain(
         ask("direct", "complete", 2, **asked, raises=["1:9"], release_parts=["0:2"]), judged([])
     )
     steps = ["request 0", "request 1", "priority 1 9", "give-back 0 2", "leave 0"]
@@ -254,7 +254,7 @@ def test_the_search_begins_behind_the_lead() -> None:
     assert sorted(rest, reverse=True) == rest
     what = ask("direct", "complete", 2, **asked, lead=["leave 0"])
     with pytest.raises(Refused, match="'leave 0' is not possible here: use one of request 0, req"):
-        checking(what, judged([]), 10)
+        Checking(what, judged([]), 10)
 
 
 @pytest.mark.parametrize("members", ["", "all"])
@@ -268,7 +268,7 @@ def test_a_deadline_counts_for_less_than_a_step(members: str) -> None:
     behind = ask("direct", "complete", 2, **asked, members=members, lead=lead)
     assert explore(what).holds() and explore(behind).holds()
     with pytest.raises(Refused, match="'priority 1a 1' is not possible here"):
-        checking(
+        Checking(
             ask(
                 "direct", "complete", 2, **asked, members=members, lead=[*lead[:3], "priority 1a 1"]
             ),
@@ -279,7 +279,7 @@ def test_a_deadline_counts_for_less_than_a_step(members: str) -> None:
 
 def test_a_trace_says_what_a_deadline_counts_for(tmp_path: Path) -> None:
     asked = ["0:1@1", "1:1@0.2"]
-    model = System(ask("direct", "complete", 2, requests=asked, raises=["1:0.99"]), judged([]))
+    model = Plain(ask("direct", "complete", 2, requests=asked, raises=["1:0.99"]), judged([]))
     found = way(model, "request 0", "request 1", "priority 1 0.99", "leave 0")
     assert "node 1 changes its request to priority 0.99 (client 2)" in "\n".join(
         pages(model, found)

@@ -17,7 +17,7 @@ from meshlock.check.explorer import Violation
 from meshlock.check.kinds import SHIFT
 from meshlock.check.mutants import setup_of
 from meshlock.check.retold import write_trace
-from meshlock.check.verdict import checking
+from meshlock.check.verdict import Checking
 from meshlock.cli.main import app
 from meshlock.errors import Refused
 from meshlock.simulate.schedule import read
@@ -41,7 +41,7 @@ def audited(model: Crashing, violation: Violation, path: Path) -> Audit:
 def found(name: str, path: Path) -> Audit:
     """The trace of the first counterexample of a mutant, judged."""
     what = mutant(f"recovery/{name}")
-    check = checking(setup_of(what, what.algorithm), judged([]), 500_000)
+    check = Checking(setup_of(what, what.algorithm), judged([]), 500_000)
     while not check.explorer.violations and check.run(1):
         pass
     assert isinstance(check.model, Crashing)

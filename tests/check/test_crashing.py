@@ -17,16 +17,15 @@ from meshlock.check.manifest import PinnedSetUp, entries
 from meshlock.check.model import Fault
 from meshlock.check.serving import Sample, ticks_to_serve
 from meshlock.check.story import pages
-from meshlock.check.verdict import CrashChecking, checking
+from meshlock.check.verdict import Checking
 from meshlock.errors import Refused
 
 ROOT = Path(__file__).parents[2]
 
 
-def explored(algorithm: str, **words: object) -> CrashChecking:
+def explored(algorithm: str, **words: object) -> Checking:
     what = ask(algorithm, "line", 3, **{"members": "all", **words})
-    check = checking(what, judged([]), 100_000)
-    assert isinstance(check, CrashChecking)
+    check = Checking(what, judged([]), 100_000)
     while check.run(10_000):
         pass
     return check
@@ -43,7 +42,7 @@ def test_a_node_crashes_and_all_properties_hold(algorithm: str) -> None:
 def test_who_is_no_member_is_served_whoever_has_crashed(permits: int) -> None:
     """Node 3 asks node 0, who has passed the token on and is gone; renewals go to members only."""
     what = ask("direct", "complete", 4, permits=permits, members="3", crashes=1, crashing=[0])
-    check = checking(what, judged([]), 20_000)
+    check = Checking(what, judged([]), 20_000)
     while check.run(10_000):
         pass
     assert check.violations() == []
@@ -93,7 +92,7 @@ def test_a_step_that_cannot_happen_is_refused_with_what_can() -> None:
 
 def test_a_counterexample_is_a_story() -> None:
     what = ask("recovery/does-not-wait", "complete", 3, requests=["0"], members="all", proposals=1)
-    check = checking(what, judged(["one-token"]), 100_000)
+    check = Checking(what, judged(["one-token"]), 100_000)
     while not check.explorer.violations and check.run(1):
         pass
     story = "\n".join(pages(check.model, check.violations()[0]))

@@ -120,7 +120,7 @@ def broken(kind: type[SchemeNode]) -> Algorithm:
 @pytest.mark.parametrize(
     ("kind", "name", "length", "words"),
     [
-        (Forgetful, "served", 4, "wait and nothing can happen"),
+        (Forgetful, "served", 4, "waits and nothing can happen"),
         (Greedy, "one-token", 4, "made 1 token"),
         (Careless, "safety", 2, "2 permits are in use"),
         (Clumsy, "handlers", 3, "ValueError: hands full"),
@@ -133,13 +133,13 @@ def test_each_mistake_is_found_by_the_shortest_way(
     found = {violation.name: violation for violation in checking.violations()}[name]
     assert words in found.text
     assert len(found.labels) == length
-    assert len(steps(checking.system, found)) == length
+    assert len(steps(checking.model, found)) == length
     assert not checking.holds()
 
 
 def test_the_story_shows_only_what_changed() -> None:
     checking = explore(with_algorithm(ask("raymond", "line", 2), broken(Careless)), "safety")
-    assert pages(checking.system, checking.violations()[0]) == [
+    assert pages(checking.model, checking.violations()[0]) == [
         "  1. node 0 asks for 1 permit with priority 0 (client 1)",
         "       ENTERS (client 1)",
         "       [asked no -> yes, client nil -> 1]",
@@ -157,7 +157,7 @@ def test_the_audit_reads_the_counterexample_and_agrees(
     checking = explore(with_algorithm(ask("raymond", "line", 3), broken(kind)))
     for found in checking.violations():
         sink = io.BytesIO()
-        write_trace(checking.system, found, sink)
+        write_trace(checking.model, found, sink)
         path = tmp_path / "way.jsonl"
         path.write_bytes(sink.getvalue())
         assert found.name in {"handlers", *Audit(Trace(path)).monitor.violated}
@@ -211,4 +211,4 @@ def test_a_withdrawal_that_nobody_is_told_of_is_found() -> None:
     while checking.run(10_000) and not checking.violations():
         pass
     (found,) = checking.violations()
-    assert any("withdraws its request" in step for step in steps(checking.system, found))
+    assert any("withdraws its request" in step for step in steps(checking.model, found))

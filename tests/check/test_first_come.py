@@ -9,7 +9,7 @@ from checks import ask, counts, explore
 
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.check.arguments import PROPERTIES, judged, refuse_unjudged
-from meshlock.check.changing_links import system
+from meshlock.check.changing_links import plain
 from meshlock.check.mutants import setup_of
 from meshlock.check.retold import write_trace
 from meshlock.check.setup import SetUp
@@ -55,7 +55,7 @@ def test_audit_finds_the_same_in_the_counterexample(mutant, tmp_path) -> None:
     assert explore(setup_of(mutant, mutant.algorithm)).holds()
     check = explore(setup_of(mutant, mutant.algorithm), "ties")
     file = io.BytesIO()
-    write_trace(check.system, check.violations()[0], file)
+    write_trace(check.model, check.violations()[0], file)
     path = tmp_path / "trace.jsonl"
     path.write_bytes(file.getvalue())
     assert list(Audit(Trace(path)).monitor.violated) == ["order"]
@@ -76,7 +76,7 @@ def test_several_processes_find_the_same(name: str) -> None:
 @pytest.mark.parametrize("name", WORDS)
 def test_a_memory_is_the_same_when_it_is_taken_up_and_put_away(name: str) -> None:
     what = some(name)
-    model = system(what, judged(["ties"]))
+    model = plain(what, judged(["ties"]))
     todo, seen = [model.initial()], {model.initial()}
     while todo and len(seen) < 3000:
         model.expand(todo.pop(0))

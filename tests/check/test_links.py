@@ -11,14 +11,14 @@ from checks import ask, counts, explore, with_algorithm
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.registry import find, with_defaults
 from meshlock.check.arguments import judged
-from meshlock.check.changing_links import Changing, Custody, system
+from meshlock.check.changing_links import Changing, Custody, plain
 from meshlock.check.explorer import Violation
 from meshlock.check.links import Links, Wire, connected, parts, thaw
 from meshlock.check.mutants import setup_of
+from meshlock.check.plain import Plain
 from meshlock.check.retold import write_trace
 from meshlock.check.setup import SetUp
 from meshlock.check.story import pages, told_cause
-from meshlock.check.system import System
 from meshlock.errors import Refused
 from meshlock.simulate.schedule import read
 from meshlock.trace.audit import Audit
@@ -31,7 +31,7 @@ class Walk:
     """A way through a system, one step at a time, chosen by what the step tells."""
 
     def __init__(self, what: SetUp) -> None:
-        self.system = system(what, judged([]))
+        self.system = plain(what, judged([]))
         self.states = [self.system.initial()]
         self.labels: list[int] = []
 
@@ -164,7 +164,7 @@ def test_in_no_state_is_a_token_or_a_permit_lost_or_doubled(moves: str) -> None:
     )  # fmt: skip
     checking = explore(what)
     assert checking.holds()
-    model = checking.system
+    model = checking.model
     assert isinstance(model, Custody)
     kept = 0
     for state in checking.explorer.states:
@@ -193,15 +193,15 @@ def test_who_waits_where_the_token_is_not_is_served_when_the_network_heals(failu
     changes = ["down 0-1", "up 0-1"]
     parted = explore(asked(failures, changes[0], requests=["0", "2"]))
     assert parted.holds()
-    assert any(left(parted.system, state) for state in parted.explorer.states)
+    assert any(left(parted.model, state) for state in parted.explorer.states)
     healed = explore(asked(failures, *changes, requests=["0", "2"]))
     assert healed.holds()
-    whole = [state for state in healed.explorer.states if changes_made(healed.system, state) == 2]
+    whole = [state for state in healed.explorer.states if changes_made(healed.model, state) == 2]
     assert whole
-    assert not any(left(healed.system, state) for state in whole)
+    assert not any(left(healed.model, state) for state in whole)
 
 
-def left(model: System, state: int) -> bool:
+def left(model: Plain, state: int) -> bool:
     """Does somebody wait although nothing more happens by itself?"""
     model.expand(state)
     tree = model.tree.unpack(state)
@@ -212,7 +212,7 @@ def left(model: System, state: int) -> bool:
     return waits and not model.survey(tree)[0]
 
 
-def changes_made(model: System, state: int) -> int:
+def changes_made(model: Plain, state: int) -> int:
     assert isinstance(model, Changing)
     return model.links_of(model.tree.unpack(state)).changed
 
@@ -223,12 +223,12 @@ def test_who_is_in_the_same_part_as_the_token_must_be_served() -> None:
     checking = explore(setup_of(forgetful, forgetful.algorithm))
     (found,) = checking.violations()
     assert found.name == "served"
-    model = checking.system
+    model = checking.model
     assert isinstance(model, Changing)
     tree = model.tree.unpack(found.states[-1])
     assert parts(3, model.links_of(tree).links) == [0, 1, 1]
     assert model.waiting(found.states[-1]) == [2]
-    everybody = System.unserved(model, tree)
+    everybody = Plain.unserved(model, tree)
     assert sorted(everybody) == [1, 2]
     assert pages(model, found)[-1].strip() == "node 1 waits for 1 with priority 0 (client 2)"
 
@@ -237,7 +237,7 @@ def test_who_waits_for_permits_of_another_part_cannot_be_served() -> None:
     what = asked("return", "down 1-2", requests=["2", "1:2@1"], permits=2)
     checking = explore(what)
     assert checking.holds()
-    model = checking.system
+    model = checking.model
     assert isinstance(model, Changing)
     behind_the_token = 0
     for state in checking.explorer.states:
@@ -256,9 +256,9 @@ def test_whoever_goes_round_in_another_part_starves_nobody() -> None:
     checking = explore(what, "liveness")
     assert checking.explorer.backward > 0
     assert set(checking.explorer.violations) == {"neighbours"}
-    model = checking.system
+    model = checking.model
     assert any(
-        System.unserved(model, model.tree.unpack(state)) and not model.waiting(state)
+        Plain.unserved(model, model.tree.unpack(state)) and not model.waiting(state)
         for state in checking.explorer.states
     )
 
@@ -331,7 +331,7 @@ def test_a_send_where_no_link_is_seen_is_found_in_the_trace_too(tmp_path: Path) 
     (found,) = checking.violations()
     path = tmp_path / "way.jsonl"
     with path.open("wb") as file:
-        write_trace(checking.system, found, file)
+        write_trace(checking.model, found, file)
     assert Audit(Trace(path)).monitor.violated == {"neighbours": f"at 7: {found.text}"}
 
 

@@ -58,7 +58,7 @@ def test_asking_again_and_again_three_leaves_starve_a_fourth() -> None:
     (found,) = checking.violations()
     assert found.name == "liveness"
     starved = int(found.text.split()[1])
-    lines = pages(checking.system, found)
+    lines = pages(checking.model, found)
     turn = lines.index("  -- from here on it goes round for ever --")
     entering = {line.split()[-1] for line in lines[turn:] if "ENTERS" in line}
     assert entering == {f"{client})" for client in {1, 2, 3, 4} - {starved}}
@@ -101,7 +101,7 @@ def test_by_priority_alone_two_starve_a_third(topology: str, permits: int) -> No
     (found,) = checking.violations()
     assert found.name == "liveness"
     assert found.text.startswith("client 3 waits for ever")
-    lines = pages(checking.system, found)
+    lines = pages(checking.model, found)
     turn = lines.index("  -- from here on it goes round for ever --")
     entering = {line.split()[-1] for line in lines[turn:] if "ENTERS" in line}
     assert entering == {"1)", "2)"}
@@ -128,6 +128,6 @@ def test_starvation_is_told_with_heights_and_counts_as_they_are(tmp_path: Path) 
     checking = competition("line", 1, ageing="none")
     trace = tmp_path / "starves.jsonl"
     with trace.open("wb") as file:
-        write_trace(checking.system, checking.violations()[0], file)
+        write_trace(checking.model, checking.violations()[0], file)
     schedule, entries = read(trace)
     assert schedule.play(strict=True).outcome().entries == entries

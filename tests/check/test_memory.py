@@ -56,7 +56,7 @@ def test_places_that_are_nearly_all_new_do_not_pile_up() -> None:
 def run(what: SetUp, reduction: str, kept: int, names: list[str]) -> Checking:
     checking = Checking(what, judged(names), 100_000, reduction)
     if kept:
-        checking.system.places.kept = kept
+        checking.model.places.kept = kept
     while checking.run(1_000):
         pass
     return checking

@@ -21,7 +21,7 @@ from meshlock.algorithms.registry import find
 from meshlock.check.arguments import judged
 from meshlock.check.explorer import Explorer
 from meshlock.check.persistent import Reduced
-from meshlock.check.system import System
+from meshlock.check.plain import Plain
 
 if not (algorithms.__file__ or "").endswith(".py"):
     pytest.skip("nodes are broken by replacing a method", allow_module_level=True)
@@ -90,10 +90,10 @@ def test_reduced_and_full_agree(name: str, topology: str, nodes: int, links: str
         what = ask(name, topology, nodes, links="fifo")
         what.fifo = links == "fifo"
         with_algorithm(what, flawed(name, seed, (1, 4, 15)[seed % 3]))
-        full = Explorer(System(what, judged(NAMES)), MOST)
+        full = Explorer(Plain(what, judged(NAMES)), MOST)
         while full.run(1000) and not full.violations:
             pass
-        reduced = Explorer(Reduced(System(what, judged(NAMES))), MOST)
+        reduced = Explorer(Reduced(Plain(what, judged(NAMES))), MOST)
         while reduced.run(1000) and not reduced.violations:
             pass
         assert bool(full.violations) == bool(reduced.violations), seed

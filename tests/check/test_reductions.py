@@ -15,8 +15,8 @@ from meshlock.check.arguments import judged
 from meshlock.check.explorer import Explorer
 from meshlock.check.mutants import properties_of, setup_of
 from meshlock.check.persistent import Reduced
+from meshlock.check.plain import Plain
 from meshlock.check.setup import SetUp
-from meshlock.check.system import System
 from meshlock.check.verdict import Checking
 from whole import WHOLE
 
@@ -31,14 +31,14 @@ DEADLY = [
 
 def reduced(what: SetUp, *names: str) -> Explorer:
     """The reduced graph alone, without the full one that follows where it finds something."""
-    found = Explorer(Reduced(System(what, judged(list(names)))), MOST)
+    found = Explorer(Reduced(Plain(what, judged(list(names)))), MOST)
     while found.run(1_000) and not found.violations:
         pass
     return found
 
 
 def full(what: SetUp, *names: str, most: int = MOST) -> Explorer:
-    found = Explorer(System(what, judged(list(names))), most)
+    found = Explorer(Plain(what, judged(list(names))), most)
     while found.run(1_000) and not found.violations:
         pass
     return found

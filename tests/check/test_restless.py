@@ -23,7 +23,7 @@ def test_a_trace_tells_who_set_the_token_going() -> None:
     (violation,) = checking.violations()
     assert violation.name == "served"
     sink = io.BytesIO()
-    write_trace(checking.system, violation, sink)
+    write_trace(checking.model, violation, sink)
     lines = sink.getvalue().decode().splitlines()
     assert '"event":"start"' in lines[1]
     assert '"event":"send"' in lines[2]

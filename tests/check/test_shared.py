@@ -11,7 +11,7 @@ from meshlock.check.arguments import judged, setup
 from meshlock.check.explorer import Explorer
 from meshlock.check.lasso import components
 from meshlock.check.partition import Sample, partition
-from meshlock.check.verdict import checking
+from meshlock.check.verdict import Checking
 from meshlock.errors import Refused
 from waiting import LIMIT
 
@@ -62,7 +62,7 @@ def test_steps_back_up_are_not_yet_cycles(workers, found, in_memory, soon):
 def test_cycles_are_seen_together_and_searched_by_one(workers, found, soon):
     """Le Lann's token goes round while nobody asks."""
     words = {"algorithm": "lelann", "topology": "ring", "nodes": 5}
-    search = checking(setup(**words), judged([]), 30_000, workers=workers)
+    search = Checking(setup(**words), judged([]), 30_000, workers=workers)
     together = search.explorer
     assert isinstance(together, shared.Shared)
     while search.explorer is together:
@@ -105,7 +105,7 @@ def test_everybody_has_a_share_that_steps_seldom_leave(count, found):
 
 def test_a_process_that_is_killed_is_told_of(soon):
     words = {**LARGE, "crashes": 2}
-    verdict = checking(setup(**words), judged([]), 10**6, workers=2)
+    verdict = Checking(setup(**words), judged([]), 10**6, workers=2)
     while not verdict.explorer.pipes:
         verdict.run(100)
     os.kill(verdict.explorer.processes[1].pid, signal.SIGKILL)

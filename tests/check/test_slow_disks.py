@@ -27,7 +27,7 @@ def after(model: Crashing, *steps: str) -> World:
 
 
 def possible(model: Crashing, world: World) -> list[str]:
-    return [model.possible.name(*step) for step in model.possible.steps(world)]
+    return [model.step_name(*step) for step in model.steps(world)]
 
 
 def on_disk(model: Crashing, world: World, node: int) -> Epoch:

@@ -170,8 +170,8 @@ def test_what_an_algorithm_promises_of_every_state_holds(name: str) -> None:
     links = "fifo" if assumes.fifo else "unordered"
     checking = explore(ask(name, topology, 3, links=links), *ALGORITHMS[name].structure)
     assert checking.holds()
-    assert checking.system.sound is not None
-    assert len(checking.system.sound.known) > 10
+    assert checking.model.sound is not None
+    assert len(checking.model.sound.known) > 10
 
 
 @pytest.mark.parametrize("failures", ["drain", "return", "custody"])

@@ -105,7 +105,7 @@ def test_a_counterexample_says_what_was_promised(tmp_path: Path) -> None:
         checking = explored(what)
         assert "conservation" in checking.explorer.violations
         sink = io.BytesIO()
-        write_trace(checking.system, checking.violations()[0], sink)
+        write_trace(checking.model, checking.violations()[0], sink)
         (tmp_path / "way.jsonl").write_bytes(sink.getvalue())
         verdict = judge(tmp_path / "way.jsonl")
         assert verdict.monitor.ordered == (options != BACKFILL)

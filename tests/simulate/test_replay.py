@@ -44,7 +44,7 @@ def counterexample(path: Path, algorithm: str, name: str, **more: object) -> int
         pass
     (found,) = checking.violations()
     with path.open("wb") as file:
-        write_trace(checking.system, found, file)
+        write_trace(checking.model, found, file)
     return len(found.labels)
 
 
@@ -143,7 +143,7 @@ def test_whatever_a_node_chose_is_chosen_again(tmp_path: Path) -> None:
     states, labels = checking.explorer.way(checking.explorer.count() - 1)
     path = tmp_path / "way.jsonl"
     with path.open("wb") as file:
-        write_trace(checking.system, Violation("none", "", states, labels), file)
+        write_trace(checking.model, Violation("none", "", states, labels), file)
     schedule, entries = read(Trace(path))
     assert {action.choice for action in schedule.actions} == {0, 1}
     assert schedule.play(strict=True).outcome().entries == entries

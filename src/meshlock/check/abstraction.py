@@ -48,16 +48,20 @@ the steps are the same.
 
 from __future__ import annotations
 
-from meshlock.algorithms.actor import Frozen, Message
+from collections.abc import Iterable
+
+from meshlock.algorithms.actor import Frozen, Message, Reductions
 from meshlock.check.explorer import Violation
-from meshlock.check.model import Act, Model
-from meshlock.check.system import System
+from meshlock.check.plain import Plain
+from meshlock.check.quotient import Quotient
 
 Level = tuple[int, int]
 """A height without its node's number."""
+Ranks = dict[str, tuple[int, ...]]
+"""Which variables hold ranks, and where in each row of them."""
 
 
-def applies(system: System) -> bool:
+def applies(system: Plain) -> bool:
     """Are there heights or counts, do the links stay, keep steps their order, and ranks theirs?"""
     node = system.handlers.nodes[0]
     if system.setup.raises and node.patience() > 0:
@@ -69,31 +73,22 @@ def applies(system: System) -> bool:
     )
 
 
-class Values:
-    """The heights, counts and ranks in something: in a node, a message or a whole state."""
-
-    __slots__ = ("counts", "heights", "ranks")
-
-    def __init__(self) -> None:
-        self.heights: set[Level] = set()
-        self.counts: set[int] = set()
-        self.ranks: set[int] = set()
-
-    def add(self, other: Values) -> None:
-        self.heights |= other.heights
-        self.counts |= other.counts
-        self.ranks |= other.ranks
-
-
 class Scale:
-    """What each value becomes."""
+    """What each height, count and rank becomes. ``noting``: what it was, and those that are met are
+    noted."""
 
-    __slots__ = ("counts", "heights", "ranks")
+    __slots__ = ("counts", "heights", "noting", "ranks")
 
-    def __init__(self) -> None:
+    def __init__(self, noting: bool) -> None:
+        self.noting = noting
         self.heights: dict[Level, int] = {}
         self.counts: dict[int, int] = {}
         self.ranks: dict[int, int] = {}
+
+    def add(self, other: Scale) -> None:
+        self.heights.update(other.heights)
+        self.counts.update(other.counts)
+        self.ranks.update(other.ranks)
 
     def changes_nothing(self) -> bool:
         return (
@@ -102,55 +97,73 @@ class Scale:
             and all(old == new for old, new in self.ranks.items())
         )
 
-    def of(self, values: Values) -> tuple[int, ...]:
+    def of(self, met: Scale) -> tuple[int, ...]:
         """What these become, in one row: all that their owner has to do with the scale."""
         return (
-            *[self.heights[height] for height in values.heights],
-            *[self.counts[count] for count in values.counts],
-            *[self.ranks[rank] for rank in values.ranks],
+            *[self.heights[height] for height in met.heights],
+            *[self.counts[count] for count in met.counts],
+            *[self.ranks[rank] for rank in met.ranks],
         )
 
+    # -- what becomes of a value --------------------------------------------------------------
 
-class Compared(Model):
-    """The same system with one state for all whose values compare alike."""
+    def count(self, count: int) -> int:
+        return self.counts.setdefault(count, count) if self.noting else self.counts[count]
 
-    def __init__(self, system: System) -> None:
-        super().__init__()
-        self.system = system
-        self.labels = system.labels
-        self.faults = system.faults
+    def rank(self, rank: int) -> int:
+        return self.ranks.setdefault(rank, rank) if self.noting else self.ranks[rank]
+
+    def with_heights(self, value: object) -> object:
+        """All heights in a value, however deep."""
+        if not isinstance(value, tuple):
+            return value
+        if len(value) == 3 and is_row(value):
+            level = (value[0], value[1])
+            if self.noting:
+                self.heights[level] = value[1]
+            return (value[0], self.heights[level], value[2])
+        return tuple([self.with_heights(part) for part in value])
+
+    def with_ranks(self, value: object, at: tuple[int, ...]) -> object:
+        """A rank, or those at these positions of each row in a value."""
+        if isinstance(value, int):
+            return self.rank(value)
+        if not isinstance(value, tuple) or not value:
+            return value
+        if is_row(value):
+            return tuple([self.rank(part) if k in at else part for k, part in enumerate(value)])
+        return tuple([self.with_ranks(row, at) for row in value])
+
+    def on(self, names: Iterable[str], values: Frozen, about: Reductions, ranks: Ranks) -> Frozen:
+        """What becomes of the values of these variables or fields."""
+        found: list[object] = []
+        for name, value in zip(names, values, strict=True):
+            if name in about.heights:
+                value = self.with_heights(value)
+            elif name in about.counts and isinstance(value, int):
+                value = self.count(value)
+            elif name in ranks:
+                value = self.with_ranks(value, ranks[name])
+            found.append(value)
+        return tuple(found)
+
+
+class Compared(Quotient):
+    """Those are alike whose values compare alike."""
+
+    def __init__(self, system: Plain) -> None:
+        super().__init__(system)
         self.patience = system.handlers.nodes[0].patience()
         priorities = system.standings.priorities[1:]
         unit = self.patience // system.setup.units
         self.lowest = min(priorities) * unit
         self.highest = max(priorities) * unit + self.patience - 1
-        self.in_locals: list[dict[int, Values]] = [{} for _ in range(system.size)]
-        self.in_messages: dict[int, Values] = {}
+        self.in_locals: list[dict[int, Scale]] = [{} for _ in range(system.size)]
+        self.in_messages: dict[int, Scale] = {}
         self.scaled_locals: list[dict[tuple[int, tuple[int, ...]], int]] = [
             {} for _ in range(system.size)
         ]
         self.scaled_messages: dict[tuple[int, tuple[int, ...]], int] = {}
-
-    def initial(self) -> int:
-        return self.alike(self.system.initial())
-
-    def expand(self, state: int) -> None:
-        self.system.expand(state)
-        self.successors.clear()
-        for successor in self.system.successors:
-            self.successors.append(self.alike(successor))
-
-    def explain(self, state: int, label: int) -> list[Act]:
-        return self.system.explain(state, label)
-
-    def waiting(self, state: int) -> list[int]:
-        return self.system.waiting(state)
-
-    def owed(self, state: int) -> list[int]:
-        return self.system.owed(state)
-
-    def pays(self, state: int, label: int) -> int:
-        return self.system.pays(state, label)
 
     def as_it_is(self, found: Violation) -> Violation:
         """The way to a violation through the states of the system itself."""
@@ -167,7 +180,6 @@ class Compared(Model):
     # -- values ---------------------------------------------------------------------------------
 
     def alike(self, state: int) -> int:
-        """The state that stands for all that compare like this one."""
         system = self.system
         tree = system.tree
         row = tree.unpack(state)[tree.leaves :]
@@ -178,52 +190,33 @@ class Compared(Model):
             row[i] = self.place(i, row[i], scale)
         return tree.pack(row)
 
-    def values(self, row: list[int]) -> Values:
-        system = self.system
-        found = Values()
-        for i in range(system.size):
-            place = system.places.look(i, row[i])
-            found.add(self.values_of_local(i, place.local))
+    def values(self, row: list[int]) -> Scale:
+        """All that there are in a state."""
+        found = Scale(True)
+        for i in range(self.system.size):
+            place = self.system.places.look(i, row[i])
+            found.add(self.in_local(i, place.local))
             for _, line in place.inbox:
                 for number in line:
-                    found.add(self.values_of_message(number))
+                    found.add(self.in_message(number))
         return found
 
-    def values_of_local(self, i: int, local: int) -> Values:
+    def in_local(self, i: int, local: int) -> Scale:
         found = self.in_locals[i].get(local)
         if found is None:
-            found = Values()
-            self.in_locals[i][local] = found
-            node = self.system.handlers.nodes[i]
-            for name, value in zip(
-                node.variables, self.system.handlers.locals[i][local], strict=True
-            ):
-                if name in node.reductions.heights:
-                    collect(value, found.heights)
-                elif name in node.reductions.counts and isinstance(value, int):
-                    found.counts.add(value)
-                elif name in node.reductions.ranks:
-                    collect_ranks(value, node.reductions.ranks[name], found.ranks)
+            found = self.in_locals[i][local] = Scale(True)
+            self.scaled(i, local, found)
         return found
 
-    def values_of_message(self, number: int) -> Values:
+    def in_message(self, number: int) -> Scale:
         found = self.in_messages.get(number)
         if found is None:
-            found = Values()
-            self.in_messages[number] = found
-            message = self.system.handlers.messages[number]
-            ranks = message.ranks()
-            for name, value in zip(message.fields, message.freeze()[1:], strict=True):
-                if name in message.reductions.heights:
-                    collect(value, found.heights)
-                elif name in message.reductions.counts and isinstance(value, int):
-                    found.counts.add(value)
-                elif name in ranks:
-                    collect_ranks(value, (), found.ranks)
+            found = self.in_messages[number] = Scale(True)
+            self.scaled_message(self.system.handlers.messages[number], found)
         return found
 
-    def scale(self, found: Values) -> Scale:
-        scale = Scale()
+    def scale(self, found: Scale) -> Scale:
+        scale = Scale(False)
         for height in sorted(found.heights):
             scale.heights[height] = len(scale.heights)
         if self.patience > 0:
@@ -235,7 +228,7 @@ class Compared(Model):
                 scale.ranks[rank] = rank
         return scale
 
-    def close_gaps(self, found: Values, scale: Scale) -> None:
+    def close_gaps(self, found: Scale, scale: Scale) -> None:
         """Stamped ranks: see above, 1 and 2."""
         patience = self.patience
         intervals = [(self.lowest - count, self.highest - count, True) for count in found.counts]
@@ -267,99 +260,31 @@ class Compared(Model):
         return system.places.number(i, local, place.asked, place.inside, place.waiting, inbox)
 
     def local(self, i: int, local: int, scale: Scale) -> int:
-        key = (local, scale.of(self.values_of_local(i, local)))
+        key = (local, scale.of(self.in_local(i, local)))
         known = self.scaled_locals[i].get(key, -1)
         if known < 0:
-            known = self.system.handlers.local(
-                i, self.scaled(i, self.system.handlers.locals[i][local], scale)
-            )
+            known = self.system.handlers.local(i, self.scaled(i, local, scale))
             self.scaled_locals[i][key] = known
         return known
 
-    def scaled(self, i: int, frozen: Frozen, scale: Scale) -> Frozen:
-        node = self.system.handlers.nodes[i]
-        values: list[object] = []
-        for name, value in zip(node.variables, frozen, strict=True):
-            if name in node.reductions.heights:
-                value = put(value, scale.heights)
-            elif name in node.reductions.counts and isinstance(value, int):
-                value = scale.counts[value]
-            elif name in node.reductions.ranks:
-                value = put_ranks(value, node.reductions.ranks[name], scale.ranks)
-            values.append(value)
-        return tuple(values)
+    def scaled(self, i: int, local: int, scale: Scale) -> Frozen:
+        node, values = self.system.handlers.nodes[i], self.system.handlers.locals[i][local]
+        return scale.on(node.variables, values, node.reductions, node.reductions.ranks)
 
     def message(self, number: int, scale: Scale) -> int:
-        key = (number, scale.of(self.values_of_message(number)))
+        key = (number, scale.of(self.in_message(number)))
         known = self.scaled_messages.get(key, -1)
         if known < 0:
-            known = self.system.handlers.message(
-                self.scaled_message(self.system.handlers.messages[number], scale)
-            )
+            message = self.system.handlers.messages[number]
+            values = self.scaled_message(message, scale)
+            known = self.twin(message, message.sender, message.receiver, values)
             self.scaled_messages[key] = known
         return known
 
-    def scaled_message(self, message: Message, scale: Scale) -> Message:
-        ranks = message.ranks()
-        values: list[object] = []
-        for name, value in zip(message.fields, message.freeze()[1:], strict=True):
-            if name in message.reductions.heights:
-                value = put(value, scale.heights)
-            elif name in message.reductions.counts and isinstance(value, int):
-                value = scale.counts[value]
-            elif name in ranks:
-                value = put_ranks(value, (), scale.ranks)
-            values.append(value)
-        twin: Message = type(message)(message.receiver, *values)
-        twin.sender = message.sender
-        return twin
+    def scaled_message(self, message: Message, scale: Scale) -> Frozen:
+        ranks: Ranks = dict.fromkeys(message.ranks(), ())
+        return scale.on(message.fields, message.freeze()[1:], message.reductions, ranks)
 
 
 def is_row(value: object) -> bool:
     return isinstance(value, tuple) and all(isinstance(part, int) for part in value)
-
-
-def is_height(value: object) -> bool:
-    return isinstance(value, tuple) and len(value) == 3 and is_row(value)
-
-
-def collect(value: object, found: set[Level]) -> None:
-    """All heights in a value, however deep."""
-    if isinstance(value, tuple):
-        if is_height(value):
-            found.add((value[0], value[1]))
-        else:
-            for part in value:
-                collect(part, found)
-
-
-def put(value: object, levels: dict[Level, int]) -> object:
-    """The value with its heights as they become."""
-    if isinstance(value, tuple):
-        if is_height(value):
-            return (value[0], levels[value[0], value[1]], value[2])
-        return tuple([put(part, levels) for part in value])
-    return value
-
-
-def collect_ranks(value: object, at: tuple[int, ...], found: set[int]) -> None:
-    """A rank, or those at these positions of each row in a value."""
-    if isinstance(value, int):
-        found.add(value)
-    elif isinstance(value, tuple) and value:
-        if is_row(value):
-            found.update([value[place] for place in at])
-        else:
-            for row in value:
-                collect_ranks(row, at, found)
-
-
-def put_ranks(value: object, at: tuple[int, ...], ranks: dict[int, int]) -> object:
-    """The value with its ranks as they become."""
-    if isinstance(value, int):
-        return ranks[value]
-    if isinstance(value, tuple) and value:
-        if is_row(value):
-            return tuple([ranks[part] if place in at else part for place, part in enumerate(value)])
-        return tuple([put_ranks(row, at, ranks) for row in value])
-    return value

@@ -57,13 +57,16 @@ def in_units(flag: str, text: str, priority: str, units: int) -> int:
     return int(counts)
 
 
+def matched(pattern: re.Pattern[str], flag: str, takes: str, text: str) -> re.Match[str]:
+    match = pattern.fullmatch(text.strip())
+    if match is None:
+        raise Refused(f"{setting(flag)} takes {takes}, not '{text}'.")
+    return match
+
+
 def request(text: str, size: int, units: int) -> CheckedRequest:
     """``NODE:WANT@PRIORITY``; want 1 and priority 0 may be left out."""
-    match = REQUEST.fullmatch(text.strip())
-    if match is None:
-        raise Refused(
-            f"{setting('request')} takes NODE:WANT@PRIORITY, such as 2:1@5, not '{text}'."
-        )
+    match = matched(REQUEST, "request", "NODE:WANT@PRIORITY, such as 2:1@5", text)
     node, want, priority = match.groups()
     if int(node) >= size:
         raise Refused(
@@ -76,11 +79,7 @@ def request(text: str, size: int, units: int) -> CheckedRequest:
 
 
 def change(text: str, size: int) -> CheckedChange:
-    match = CHANGE.fullmatch(text.strip())
-    if match is None:
-        raise Refused(
-            f"{setting('change')} takes 'up A-B' or 'down A-B', such as 'down 0-2', not '{text}'."
-        )
+    match = matched(CHANGE, "change", "'up A-B' or 'down A-B', such as 'down 0-2'", text)
     one, other = int(match[2]), int(match[3])
     if max(one, other) >= size or one == other:
         raise Refused(
@@ -209,17 +208,13 @@ def refuse_choices(algorithm: Algorithm, options: Options, network: Network) -> 
 
 def raised(text: str, units: int) -> ForNode:
     """``NODE:PRIORITY``."""
-    match = RAISE.fullmatch(text.strip())
-    if match is None:
-        raise Refused(f"{setting('raise')} takes NODE:PRIORITY, such as 2:9, not '{text}'.")
+    match = matched(RAISE, "raise", "NODE:PRIORITY, such as 2:9", text)
     return int(match[1]), in_units("raise", text, match[2], units)
 
 
 def part(text: str) -> ForNode:
     """``NODE:PERMITS``."""
-    match = FOR_NODE.fullmatch(text.strip())
-    if match is None:
-        raise Refused(f"{setting('release-part')} takes NODE:PERMITS, such as 2:1, not '{text}'.")
+    match = matched(FOR_NODE, "release-part", "NODE:PERMITS, such as 2:1", text)
     return int(match[1]), int(match[2])
 
 

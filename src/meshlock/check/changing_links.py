@@ -38,9 +38,9 @@ from meshlock.check import kinds
 from meshlock.check.links import Links, Pair, Step, Wire, connected, pair, parts, thaw
 from meshlock.check.model import AT_REST, Act, Fault
 from meshlock.check.places import NOTHING_DUE, Outcome
+from meshlock.check.plain import NODE, Plain
 from meshlock.check.setup import SetUp
 from meshlock.check.structure import Sound
-from meshlock.check.system import NODE, System
 from meshlock.check.words import copy
 from meshlock.properties import sentences
 from meshlock.world.channels import COMES_BACK, CUSTODY, KEPT, RETURN, fate, precious
@@ -48,10 +48,10 @@ from meshlock.world.channels import COMES_BACK, CUSTODY, KEPT, RETURN, fate, pre
 NOWHERE: Final = -1  # the part of what custody keeps and cannot arrive
 
 
-def system(setup: SetUp, judged: set[str]) -> System:
+def plain(setup: SetUp, judged: set[str]) -> Plain:
     """The set-up as a state machine, on the links that it asks for."""
     if not setup.changes and setup.flips == 0:
-        return System(setup, judged)
+        return Plain(setup, judged)
     if setup.failures == CUSTODY:
         return Custody(setup, judged)
     if setup.failures == RETURN:
@@ -59,7 +59,7 @@ def system(setup: SetUp, judged: set[str]) -> System:
     return Draining(setup, judged)
 
 
-class Changing(System):
+class Changing(Plain):
     """What all kinds of changing links have in common."""
 
     def __init__(self, setup: SetUp, judged: set[str]) -> None:

@@ -61,14 +61,15 @@ from meshlock.check.faults import Faults
 from meshlock.check.judging import Judge
 from meshlock.check.layers import Layers, Outcome, Place
 from meshlock.check.links import Pair
-from meshlock.check.mailboxes import EMPTY, Mailboxes
+from meshlock.check.mailboxes import ADD, AGE, EMPTY, POP, PUSH, TAKE, Mailboxes
 from meshlock.check.model import Act
+from meshlock.check.order import Order
 from meshlock.check.places import NOTHING_DUE
 from meshlock.check.refused import refused
 from meshlock.check.settings import ANY_NUMBER
 from meshlock.check.setup import SetUp
 from meshlock.check.slow_disks import a_tick_later, behind, to_write
-from meshlock.check.world import World, Worlds, without
+from meshlock.check.world import CUTS, FENCE, ORPHANS, World, Worlds, without
 from meshlock.world.channels import precious
 
 MOST_WAVES: Final = 30
@@ -77,14 +78,14 @@ MOST_WAVES: Final = 30
 class CrashEvents:
     """What comes of a step. Where somebody listens, every act is noted in ``acts``."""
 
-    def __init__(self, setup: SetUp, bounds: Faults, judged: set[str]) -> None:
+    def __init__(self, setup: SetUp, order: Order, bounds: Faults, judged: set[str]) -> None:
         self.setup = setup
         self.bounds = bounds
         self.size = setup.network.size
-        self.layers = Layers(setup, bounds)
+        self.layers = Layers(setup, order.standings, bounds)
         self.mail = self.layers.mail
         self.mailboxes = Mailboxes(self.mail)
-        self.judge = Judge(self.layers, self.mailboxes, judged)
+        self.judge = Judge(self.layers, self.mailboxes, order, judged)
         self.worlds = Worlds()
         self.fixed = not setup.algorithm.assumes.changing_links
         sizes = [change.permits + len(change.names) for change in bounds.changes]
@@ -95,10 +96,10 @@ class CrashEvents:
             self.link_numbers[one, other] = self.link_numbers[other, one] = number
         self.acts: list[Act] | None = None
         self.takes: dict[int, Callable[[World, int, int], None]] = {
-            kinds.DELIVER: self.take_loose,
-            kinds.NEXT: self.take_next,
-            kinds.DOUBLE: self.take_double,
-            kinds.LOSE: self.take_loss,
+            kinds.DELIVER: self.take_message,
+            kinds.NEXT: self.take_message,
+            kinds.DOUBLE: self.take_message,
+            kinds.LOSE: self.take_message,
             kinds.MEET: self.take_meeting,
             kinds.TICK: self.take_tick,
             kinds.SLOW: self.take_tick,
@@ -143,20 +144,14 @@ class CrashEvents:
             self.judge.size_after(after)
         return after
 
-    def take_loose(self, world: World, _: int, message: int) -> None:
-        world.box = self.mailboxes.take(world.box, message)
-        self.deliver(world, message)
-
-    def take_next(self, world: World, _: int, message: int) -> None:
-        world.box = self.mailboxes.pop(world.box, message)
-        self.deliver(world, message)
-
-    def take_double(self, world: World, _: int, message: int) -> None:
-        self.deliver(world, message)
-
-    def take_loss(self, world: World, _: int, message: int) -> None:
-        world.box = self.mailboxes.take(world.box, message)
-        self.note_loss(message)
+    def take_message(self, world: World, kind: int, message: int) -> None:
+        if kind != kinds.DOUBLE:
+            change = POP if kind == kinds.NEXT else TAKE
+            world.box = self.mailboxes.after(change, world.box, message)
+        if kind == kinds.LOSE:
+            self.note_loss(message)
+        else:
+            self.deliver(world, message)
 
     def take_meeting(self, world: World, _: int, subject: int) -> None:
         self.meet(world, subject // self.size, subject % self.size)
@@ -174,11 +169,10 @@ class CrashEvents:
         self.call(world, i, kind, 0)
 
     def take_client(self, world: World, kind: int, subject: int) -> None:
-        client = subject
-        if kind in (kinds.GIVE_BACK, kinds.PRIORITY):
-            client, _ = self.layers.change_of(kind, subject)
+        standing = self.layers.standings.after(kind, subject)
+        client = self.layers.standings.clients[standing]
         if kind == kinds.PRIORITY:
-            self.judge.note_change(world, subject)
+            world.changes(client, standing)
         elif kind == kinds.REQUEST:
             world.spend(kinds.LEFT_REQUESTS + client - 1)
         self.call(world, self.setup.requests[client - 1].node, kind, subject)
@@ -209,27 +203,27 @@ class CrashEvents:
             again = False
             for number in boxes.loose[world.box]:
                 if carried[number].handshake:
-                    world.box = boxes.take(world.box, number)
+                    world.box = boxes.after(TAKE, world.box, number)
                     if number not in asked:
                         asked.append(number)
                         self.deliver(world, number)
                     again = True
             for pair, line in boxes.lines[world.box]:  # a line's head stays until it is its turn
                 if carried[line[0]].handshake and self.at(world, pair[1]).up:
-                    world.box = boxes.pop(world.box, line[0])
+                    world.box = boxes.after(POP, world.box, line[0])
                     self.deliver(world, line[0])
                     again = True
 
     def tick(self, world: World, slow: int) -> None:
         self.note(NIL if slow == NIL else slow, "tick" if slow == NIL else "slow", NIL)
-        world.box = self.mailboxes.age(world.box, slow)
+        world.box = self.mailboxes.after(AGE, world.box, slow)
         if world.rest.orphans:
             orphans = [
                 (node, fence, permits, time if node == slow else time - 1, slots)
                 for node, fence, permits, time, slots in world.rest.orphans
                 if time > 1 or node == slow
             ]
-            world.rest = world.rest.but(orphans=tuple(orphans))
+            world.rest = world.rest.but(ORPHANS, tuple(orphans))
         for i, writes in world.rest.hanging:
             world.set_writes(i, a_tick_later(writes, self.mail, slow))
         for i, place in enumerate(world.places):
@@ -246,7 +240,7 @@ class CrashEvents:
     def crash(self, world: World, kind: int, i: int) -> None:
         self.note(i, kinds.NAMES[kind], NIL)
         running = [(i, *one) for one in self.at(world, i).running if one[2] > 0]
-        world.rest = world.rest.but(orphans=tuple(sorted([*world.rest.orphans, *running])))
+        world.rest = world.rest.but(ORPHANS, tuple(sorted([*world.rest.orphans, *running])))
         place = world.places[i]
         world.places[i] = self.layers.dead(i) if kind == kinds.DIE else self.layers.down(i, place)
         for _, messages in world.writes(i) or ():
@@ -280,10 +274,10 @@ class CrashEvents:
         one, other = self.links[number]
         self.note(one, "break" if kind == kinds.CUT else "return", other)
         if kind == kinds.CUT:
-            world.rest = world.rest.but(cuts=tuple(sorted([*world.rest.cuts, number])))
+            world.rest = world.rest.but(CUTS, tuple(sorted([*world.rest.cuts, number])))
             self.fail(world, one, other)
         else:
-            world.rest = world.rest.but(cuts=without(world.rest.cuts, number))
+            world.rest = world.rest.but(CUTS, without(world.rest.cuts, number))
             self.form(world, one, other)
 
     def form(self, world: World, one: int, other: int) -> None:
@@ -299,7 +293,7 @@ class CrashEvents:
             world.box = boxes.with_line(world.box, pair, ())
             for message in line:
                 if precious(self.mail.carried[message].message):
-                    world.box = boxes.add(world.box, message)
+                    world.box = boxes.after(ADD, world.box, message)
                 else:
                     self.note_loss(message)
         for me, peer in ((one, other), (other, one)):
@@ -331,7 +325,7 @@ class CrashEvents:
         if outcome.rare:
             for fence in outcome.granted:
                 world.fence_repeated |= fence <= world.rest.fence
-                world.rest = world.rest.but(fence=max(fence, world.rest.fence))
+                world.rest = world.rest.but(FENCE, max(fence, world.rest.fence))
             if self.resizes and outcome.permits > 0:
                 world.limit = outcome.permits
             world.failure = world.failure or outcome.failure
@@ -380,9 +374,9 @@ class CrashEvents:
     def send(self, world: World, number: int) -> None:
         carried = self.mail.carried[number]
         if carried.ordered and (self.fixed or self.are_linked(world, carried.pair)):
-            world.box = self.mailboxes.push(world.box, number)
+            world.box = self.mailboxes.after(PUSH, world.box, number)
         elif not carried.ordered or carried.inner is not None:
-            world.box = self.mailboxes.add(world.box, number)
+            world.box = self.mailboxes.after(ADD, world.box, number)
 
     def are_linked(self, world: World, pair: Pair) -> bool:
         number = self.link_numbers.get(pair, -1)
@@ -416,8 +410,9 @@ def birth(events: CrashEvents) -> World:
     asks = [0 if events.bounds.idle else 1] * len(events.setup.requests)
     left = (*events.bounds.budgets(), *asks)
     fence = Fence(NO_EPOCH, 0)
-    rest = events.worlds.rests.find(((), left, fence, (), NOTHING_DUE, events.setup.permits, ()))
-    world = World([events.layers.birth(i) for i in range(events.size)], EMPTY, rest)
+    known = ((), left, fence, (), NOTHING_DUE, events.setup.permits, ())
+    places = [events.layers.birth(i) for i in range(events.size)]
+    world = World(places, EMPTY, events.worlds.rests.find(known))
     for one, other in events.links:
         events.form(world, one, other)
     events.settle(world)
@@ -453,11 +448,11 @@ def deliver_all(events: CrashEvents, world: World) -> None:
     for _ in range(MOST_WAVES):
         events.settle(world)
         for message in boxes.loose[world.box]:
-            world.box = boxes.take(world.box, message)
+            world.box = boxes.after(TAKE, world.box, message)
             events.deliver(world, message)
         for pair, _ in boxes.lines[world.box]:
             while line := boxes.line(world.box, pair):
-                world.box = boxes.pop(world.box, line[0])
+                world.box = boxes.after(POP, world.box, line[0])
                 events.deliver(world, line[0])
         if world.box == EMPTY:
             return

@@ -51,7 +51,9 @@ class Explorer:
         self.violations: dict[str, Violation] = {}  # the first of each property
         self.stopped = ""  # why the search cannot go on, though there is more to do
         model.attach(self.numbers, self.seen)
-        start = model.initial()
+        self.begin(model.initial())
+
+    def begin(self, start: int) -> None:
         if self.numbered:
             self.numbers[start] = 0
         else:
@@ -82,25 +84,33 @@ class Explorer:
         stop = self.expanded + batch
         while self.expanded < stop:
             here = self.expanded
-            known = len(self.states)
+            if not self.goes_on():
+                return False
+            known = self.count()
             if here == known or known >= self.most:
                 return False
             if here == self.level_end:
                 self.depth += 1
                 self.level_end = known
-            model.expand(self.states[here])
+            model.expand(self.following())
             if self.numbered:
                 self.number(here)
             else:
                 self.collect(here)
             self.transitions += len(model.successors)
-            if self.graph:
-                self.offsets.append(len(self.edges))
+            self.expanded = here + 1
             if model.faults:
                 for fault in model.faults:
                     self.found(here, fault)
-            self.expanded = here + 1
         return True
+
+    def goes_on(self) -> bool:
+        """False if it was found that the search is over."""
+        return True
+
+    def following(self) -> int:
+        """The state that is to be expanded."""
+        return self.states[self.expanded]
 
     def collect(self, here: int) -> None:
         """Store those successors of a state that were never seen."""
@@ -129,6 +139,8 @@ class Explorer:
                 self.backward += 1
             if self.graph:
                 self.edges.append(number)
+        if self.graph:
+            self.offsets.append(len(self.edges))
 
     def found(self, here: int, fault: Fault) -> None:
         if fault.name in self.violations:
@@ -138,15 +150,17 @@ class Explorer:
             labels.append(fault.label)
         self.violations[fault.name] = Violation(fault.name, fault.text, states, labels)
 
+    def source(self, number: int) -> tuple[int, int]:
+        """Which state it was first reached from, and by which step."""
+        return self.parents[number], self.labels[number]
+
     def way(self, number: int) -> tuple[list[int], list[int]]:
         """The states from the first to this one, and the labels of the steps between."""
-        states: list[int] = []
-        labels: list[int] = []
+        states, labels = [self.state(number)], list[int]()
         while number > 0:
-            states.append(self.states[number])
-            labels.append(self.labels[number])
-            number = self.parents[number]
-        states.append(self.states[0])
+            number, label = self.source(number)
+            states.append(self.state(number))
+            labels.append(label)
         states.reverse()
         labels.reverse()
         return states, labels

@@ -19,6 +19,7 @@ from meshlock.world.effects import NOTHING, Effects
 
 NOBODY: Final = -1
 UNCHANGED: Final = "its client's request cannot be changed any more"
+UNWITHDRAWN: Final = "its client waits, but cannot withdraw its request"
 
 
 class Run:
@@ -38,15 +39,85 @@ class Run:
 
 
 class Handlers(Effects):
+    """Runs handlers of nodes, and tells what they did."""
+
     def __init__(self, setup: SetUp, standings: Standings, balanced: bool) -> None:
+        super().__init__([], balanced, False)
         self.setup = setup
         self.size = setup.network.size
+        self.standings = standings
+        self.wants, self.priorities = standings.wants, standings.priorities
+        self.clients: list[list[int]] = [[] for _ in range(self.size)]  # of each node, in order
+        for client, request in enumerate(setup.requests, start=1):
+            self.clients[request.node].append(client)
+        # of the run at hand
+        self.sends: list[int] = []
+        self.failure = ""
+
+    def fresh(self, message: int) -> Message:
+        """A message of its own, so that no handler can change what others will receive."""
+        raise NotImplementedError
+
+    def take(self, node: Actor, kind: int, subject: int) -> bool:
+        """Run one handler; False if the node could not do what its client asks for."""
+        clients = self.standings.clients
+        if kind == kinds.DELIVER:
+            node.receive(self.fresh(subject))
+        elif kind == kinds.REQUEST:
+            node.request(subject, self.wants[subject], self.priorities[subject])
+        elif kind == kinds.LEAVE:
+            node.release(clients[subject])
+        elif kind == kinds.WITHDRAW:
+            return node.withdraw(clients[subject])
+        elif kind == kinds.PRIORITY:
+            there = self.standings.shifts[subject][1]
+            return node.change_priority(clients[there], self.wants[there], self.priorities[there])
+        elif kind == kinds.GIVE_BACK:
+            here = self.standings.shifts[subject][0]
+            node.release_some(clients[here], self.standings.released(subject))
+        elif kind == kinds.LINK_UP:
+            node.link_up(subject)
+        elif kind == kinds.LINK_DOWN:
+            node.link_down(subject)
+        elif kind == kinds.START:
+            node.start()
+        else:
+            node.undelivered(self.fresh(subject))
+        return True
+
+    # -- telling what happened --------------------------------------------------------
+
+    def cause(self, node: Actor, kind: int, subject: int) -> Act:
+        """What happens to a node."""
+        act = Act(node.me, kinds.NAMES[kind])
+        act.names = node.variables
+        if kind in (kinds.DELIVER, kinds.UNDELIVERED):
+            act.message = self.fresh(subject)
+        elif kind in kinds.OF_CLIENTS:
+            standing = self.standings.after(kind, subject)
+            act.client = self.standings.clients[standing]
+            act.want = self.wants[standing]
+            act.priority = self.setup.in_steps(self.priorities[standing])
+            act.released = self.standings.released(subject) if kind == kinds.GIVE_BACK else 0
+        elif kind in (kinds.LINK_UP, kinds.LINK_DOWN):
+            act.peer = subject
+        return act
+
+    def came_of(self, act: Act, node: Actor) -> Act:
+        """Its handler has run."""
+        act.effects = self.out[:]
+        self.out.clear()
+        act.after = act.before if act.failure else node.freeze()
+        act.tokens, act.free = node.tokens(), node.free_permits()
+        return act
+
+
+class PlainHandlers(Handlers):
+    def __init__(self, setup: SetUp, standings: Standings, balanced: bool) -> None:
+        super().__init__(setup, standings, balanced)
         self.fifo = setup.fifo
         self.changing = bool(setup.changes) or setup.flips > 0
         self.routed = setup.algorithm.assumes.routed
-        super().__init__([], balanced, False)
-        self.standings = standings
-        self.wants, self.priorities = standings.wants, standings.priorities
         self.nodes = setup.algorithm.make(setup.network, setup.permits, setup.options, self.out)
         self.local_numbers: list[dict[Frozen, int]] = [{} for _ in range(self.size)]
         self.locals: list[list[Frozen]] = [[] for _ in range(self.size)]
@@ -56,12 +127,10 @@ class Handlers(Effects):
         self.choices: list[list[int]] = [[] for _ in range(self.size)]  # by local; 0: unknown
         self.rows: dict[tuple[int, ...], tuple[int, ...]] = {}  # equal ones kept once
         # of the run at hand
-        self.sends: list[int] = []
         self.receivers: list[int] = []
         self.enters: list[int] = []
         self.grants: list[int] = []
         self.lent = NOBODY
-        self.failure = ""
         self.faults: list[Fault] = []
 
     # -- numbers for things ---------------------------------------------------------
@@ -182,67 +251,24 @@ class Handlers(Effects):
     def handle(self, node: Actor, kind: int, subject: int) -> str:
         """Run one handler; the empty text, or what went wrong."""
         try:
-            if kind == kinds.DELIVER:
-                node.receive(copy(self.messages[subject]))
-            elif kind == kinds.REQUEST:
-                node.request(subject, self.wants[subject], self.priorities[subject])
-            elif kind == kinds.LEAVE:
-                node.release(self.standings.clients[subject])
-            elif kind == kinds.PRIORITY:
-                there = self.standings.shifts[subject][1]
-                client, want = self.standings.clients[there], self.wants[there]
-                if not node.change_priority(client, want, self.priorities[there]):
-                    return UNCHANGED
-            elif kind == kinds.GIVE_BACK:
-                client = self.standings.clients[self.standings.shifts[subject][0]]
-                node.release_some(client, self.standings.released(subject))
-            elif kind == kinds.LINK_UP:
-                node.link_up(subject)
-            elif kind == kinds.LINK_DOWN:
-                node.link_down(subject)
-            elif kind == kinds.START:
-                node.start()
-            elif kind == kinds.WITHDRAW:
-                if not node.withdraw(self.standings.clients[subject]):
-                    return "its client waits, but cannot withdraw its request"
-            else:
-                node.undelivered(copy(self.messages[subject]))
+            if self.take(node, kind, subject):
+                return ""
         except Exception as error:
             return sentences.raised(error)
-        return ""
+        return UNCHANGED if kind == kinds.PRIORITY else UNWITHDRAWN
 
-    # -- telling what happened --------------------------------------------------------
+    def fresh(self, message: int) -> Message:
+        return copy(self.messages[message])
 
     def act(self, i: int, local: int, kind: int, subject: int, choice: int) -> Act:
-        node = self.nodes[i]
-        act = Act(i, kinds.NAMES[kind])
-        act.before = self.locals[i][local]
-        act.names = node.variables
-        act.choice = choice
-        node.thaw(act.before)
+        node = self.node_at(i, local)
         if choice >= 0 and isinstance(node, ChoosingActor):
             node.choose(choice)
-        if kind in (kinds.DELIVER, kinds.UNDELIVERED):
-            act.message = copy(self.messages[subject])
-        elif kind in (kinds.REQUEST, kinds.LEAVE, kinds.WITHDRAW, kinds.PRIORITY, kinds.GIVE_BACK):
-            standing = (
-                subject
-                if kind not in (kinds.PRIORITY, kinds.GIVE_BACK)
-                else self.standings.shifts[subject][1]
-            )
-            act.client = self.standings.clients[standing]
-            act.want = self.wants[standing]
-            act.priority = self.setup.in_steps(self.priorities[standing])
-            act.released = self.standings.released(subject) if kind == kinds.GIVE_BACK else 0
-        else:
-            act.peer = subject
+        act = self.cause(node, kind, subject)
+        act.before = self.locals[i][local]
+        act.choice = choice
         act.failure = self.handle(node, kind, subject)
-        act.effects = self.out[:]
-        self.out.clear()
-        act.after = act.before if act.failure else node.freeze()
-        act.tokens = node.tokens()
-        act.free = node.free_permits()
-        return act
+        return self.came_of(act, node)
 
     # -- the same in all processes ------------------------------------------------------
 

@@ -27,8 +27,9 @@ from meshlock.check import kinds
 from meshlock.check.layers import Layers, Place
 from meshlock.check.mailboxes import Mailboxes
 from meshlock.check.model import Fault
+from meshlock.check.order import Order
 from meshlock.check.places import NOTHING_DUE
-from meshlock.check.world import World
+from meshlock.check.world import DUE, SIZE, World
 from meshlock.properties import sentences
 from meshlock.properties.leases import twice
 from meshlock.properties.promises import promises
@@ -38,14 +39,16 @@ NAMES: Final = ("fences", "ledger", "slots")
 
 
 class Judge:
-    def __init__(self, layers: Layers, mailboxes: Mailboxes, judged: set[str]) -> None:
+    def __init__(
+        self, layers: Layers, mailboxes: Mailboxes, order: Order, judged: set[str]
+    ) -> None:
         self.layers = layers
+        self.rules = order
         self.mailboxes = mailboxes
         self.judged = judged
         setup, faults = layers.setup, layers.faults
         self.permits = max([setup.permits, *[change.permits for change in faults.changes]])
         promised = promises(setup.algorithm, setup.options)
-        self.gain = promised.ageing * setup.units * len(setup.requests)
         calm = faults.proposals + faults.crashes + faults.losses + faults.cuts == 0
         calm = calm and faults.stay_dead == 0
         self.ordered = promised.ordered and "order" in judged and calm and not faults.birth
@@ -74,7 +77,9 @@ class Judge:
                 text = f"a client enters, so {used} permits are in use, but there are {world.limit}"
                 wrong.append(Fault("safety", text, label))
         if self.ordered:
-            wrong += self.order(before, world, label)
+            text = self.order(before, world, *kinds.step_of(label))
+            if text:
+                wrong.append(Fault("order", text, label))
         return wrong
 
     def state(self, world: World, label: int) -> list[Fault]:
@@ -137,7 +142,7 @@ class Judge:
             place = self.layers.places[i][number]
             if place.held is not None and place.permits != world.rest.size:
                 if any(change.permits == place.permits for change in self.layers.faults.changes):
-                    world.rest = world.rest.but(size=place.permits)
+                    world.rest = world.rest.but(SIZE, place.permits)
                 else:
                     world.size_forgotten = True
 
@@ -153,42 +158,32 @@ class Judge:
 
     def due_after(self, before: World, world: World, kind: int, subject: int) -> None:
         """Of what priority must the next be that enters? Nobody's who entered in this step."""
-        falls = kind == kinds.PRIORITY and self.falls(before, subject)
+        falls = kind == kinds.PRIORITY and self.rules.falls(subject)
         if kind == kinds.WITHDRAW or falls:  # it may have been the one, and may be served as it was
-            world.rest = world.rest.but(due=NOTHING_DUE)
+            world.rest = world.rest.but(DUE, NOTHING_DUE)
         elif kind in (kinds.LEAVE, kinds.GIVE_BACK, kinds.PRIORITY) and self.quiet(before):
-            waiting = [self.priority(before, client) for client in self.waiting(before)]
-            world.rest = world.rest.but(due=max(waiting, default=NOTHING_DUE))
+            waiting = [self.rules.priorities[before.standing(one)] for one in self.waiting(before)]
+            world.rest = world.rest.but(DUE, max(waiting, default=NOTHING_DUE))
 
-    def falls(self, before: World, subject: int) -> bool:
-        client, priority = self.layers.change_of(kinds.PRIORITY, subject)
-        return priority < self.priority(before, client)
-
-    def order(self, before: World, world: World, label: int) -> list[Fault]:
+    def order(self, before: World, world: World, kind: int, subject: int) -> str:
         """The first that enters must not be below what is due; then nothing is."""
-        setup, due = self.layers.setup, world.rest.due
-        lent = self.lent(before, world) if due > NOTHING_DUE else NIL
+        lent = self.lent(before, world) if world.rest.due > NOTHING_DUE else NIL
         if lent != NIL:
-            world.rest = world.rest.but(due=NOTHING_DUE)
             place = self.layers.places[lent][world.places[lent]]
-            waiting = [self.priority(world, client) for client in place.waiting]
-            highest = max(waiting, default=due)
-            if highest + self.gain < due:
-                counts = setup.in_steps(highest), setup.in_steps(due)
-                return [Fault("order", sentences.lent_out_of_order(lent, *counts), label)]
+            waiting = [world.standing(client) for client in place.waiting]
+            text = self.rules.judge_lent(lent, waiting, world.rest.due)
+            world.rest = world.rest.but(DUE, NOTHING_DUE)
+            if text:
+                return text
+        shift = self.layers.standings.shifts[subject] if kind == kinds.PRIORITY else (0, 0)
         for i, client in self.entered(before, world):
-            due = world.rest.due
-            world.rest = world.rest.but(due=NOTHING_DUE)
-            priority = self.priority(before, client)
-            if label >> kinds.SHIFT == kinds.PRIORITY:
-                changed, new = self.layers.change_of(
-                    kinds.PRIORITY, label & ((1 << kinds.SHIFT) - 1)
-                )
-                priority = new if changed == client else priority
-            if due > NOTHING_DUE and priority + self.gain < due:
-                counts = setup.in_steps(priority), setup.in_steps(due)
-                return [Fault("order", sentences.out_of_order(i, *counts), label)]
-        return []
+            standing = before.standing(client)
+            standing = shift[1] if standing == shift[0] else standing
+            text = self.rules.judge_entry(i, standing, world.rest.due)
+            world.rest = world.rest.but(DUE, NOTHING_DUE)
+            if text:
+                return text
+        return ""
 
     def lent(self, before: World, world: World) -> int:
         """To whom permits were sent in this step, before anybody entered; NIL if nobody."""
@@ -230,24 +225,12 @@ class Judge:
             for client in self.layers.places[i][number].waiting
         ]
 
-    def priority(self, world: World, client: int) -> int:
-        """As it asked or changed it, whatever its node believes."""
-        return self.layers.setup.priority(client, world.rest.left[kinds.LEFT_REQUESTS + client - 1])
-
-    def note_change(self, world: World, subject: int) -> None:
-        number, client = divmod(subject, len(self.layers.setup.requests) + 1)
-        left = list(world.rest.left)
-        place = kinds.LEFT_REQUESTS + client - 1
-        left[place] = self.layers.setup.change(left[place], number)
-        world.rest = world.rest.but(left=tuple(left))
-
     def forget_changes(self, world: World) -> None:
         """Of who waits no more, no matter what its priority was."""
-        left, waiting = list(world.rest.left), self.waiting(world)
+        waiting = self.waiting(world)
         for client in range(1, len(self.layers.setup.requests) + 1):
-            if left[kinds.LEFT_REQUESTS + client - 1] < 0 and client not in waiting:
-                left[kinds.LEFT_REQUESTS + client - 1] = 0
-        world.rest = world.rest.but(left=tuple(left))
+            if world.standing(client) != client and client not in waiting:
+                world.changes(client, 0)
 
 
 def can_arrive(inner: Inner, token: TokenState, place: Place) -> bool:

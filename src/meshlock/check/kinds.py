@@ -19,11 +19,19 @@ NAMES: Final = (
     *("write", "undelivered", "start", "break", "return", "deliver"),
 )
 
+OF_CLIENTS: Final = (REQUEST, LEAVE, WITHDRAW, PRIORITY, GIVE_BACK)
+
 SHIFT: Final = 26
 """Where nodes recover, the label of a step is its kind shifted by this, plus its subject."""
 
+
+def step_of(label: int) -> tuple[int, int]:
+    """Kind and subject."""
+    return label >> SHIFT, label & ((1 << SHIFT) - 1)
+
+
 # What is left of the bounds of a search, by place in a row; from the last place on there is one per
-# client: 1, it may ask; 0, it has asked; below 0, it has changed its priority, see SetUp.change.
+# client: 1, it may ask; 0, it has asked; below 0, it has changed its priority: less its standing.
 LEFT_PROPOSALS, LEFT_CRASHES, LEFT_FORGETS, LEFT_DOUBLES, LEFT_LOSSES = range(5)
 LEFT_SLOW, LEFT_RESENDS, LEFT_CHANGES, LEFT_CUTS, LEFT_DEATHS = range(5, 10)
 LEFT_HANGS, LEFT_TICKS, LEFT_REQUESTS = range(10, 13)

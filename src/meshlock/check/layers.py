@@ -11,12 +11,14 @@ from meshlock.algorithms.recovery.records import NO_EPOCH, Durable, Epoch, Fence
 from meshlock.algorithms.recovery.terms import Terms
 from meshlock.check import kinds
 from meshlock.check.faults import Faults
+from meshlock.check.handlers import Handlers
 from meshlock.check.mail import Mail, make_relative
 from meshlock.check.model import Act
 from meshlock.check.setup import SetUp
+from meshlock.check.standings import NO_SHIFTS, Standings
 from meshlock.check.world import Disk, Running
 from meshlock.properties import sentences
-from meshlock.world.effects import NOTHING, Effects
+from meshlock.world.effects import NOTHING
 
 NO_KEEP: Final = -1
 NO_BOOT: Final = 0  # of a node that stopped for good
@@ -112,12 +114,10 @@ class Outcome:
         self.rare = len(granted) > 0 or permits > 0 or failure != ""
 
 
-class Layers(Effects):
-    def __init__(self, setup: SetUp, faults: Faults) -> None:
-        self.setup = setup
+class Layers(Handlers):
+    def __init__(self, setup: SetUp, standings: Standings, faults: Faults) -> None:
+        super().__init__(setup, standings, False)
         self.faults = faults
-        self.size = setup.network.size
-        super().__init__([], False, False)
         everybody = tuple(range(self.size))
         self.terms = Terms(
             everybody,
@@ -133,9 +133,6 @@ class Layers(Effects):
             tuple(map(str, range(setup.permits))),
         )
         self.nodes = [self.make(i) for i in everybody]
-        self.clients: list[list[int]] = [[] for _ in everybody]  # of each node, in order
-        for client, request in enumerate(setup.requests, start=1):
-            self.clients[request.node].append(client)
         self.mail = Mail(faults.lease)
         self.places: list[list[Place]] = [[] for _ in everybody]
         self.numbers: list[dict[Key, int]] = [{} for _ in everybody]
@@ -143,11 +140,9 @@ class Layers(Effects):
         # of the run at hand
         self.expected: list[int] = []  # clients that may enter
         self.disk: Disk = None
-        self.sends: list[int] = []
         self.granted: list[Fence] = []
         self.permits = 0
         self.behind = NO_KEEP
-        self.failure = ""
 
     def make(self, i: int) -> Layer:
         return layer(i, self.out, self.terms)
@@ -249,14 +244,14 @@ class Layers(Effects):
             if client in place.waiting:
                 if self.setup.withdrawals:
                     steps.append((kinds.WITHDRAW, client))
-                for number in range(len(self.setup.raises_of(client))):
-                    steps.append((kinds.PRIORITY, self.subject(client, number)))
+                if client in self.standings.raises:
+                    steps.append((kinds.PRIORITY, client))
             elif client in place.inside:
                 if not self.setup.requests[client - 1].stays:
                     steps.append((kinds.LEAVE, client))
-                for number, amount in enumerate(self.setup.parts_of(client)):
-                    if place.parts.get(client, 0) > amount:
-                        steps.append((kinds.GIVE_BACK, self.subject(client, number)))
+                standing = self.standings.inside.get((client, place.parts[client]), 0)
+                for shift in self.standings.parts.get(standing, NO_SHIFTS):
+                    steps.append((kinds.GIVE_BACK, shift))
             elif len(place.inside) + len(place.waiting) < self.setup.clients:
                 steps.append((kinds.REQUEST, client))
         if node.member.promised == node.member.adopted and node.member.running_leases():
@@ -271,18 +266,6 @@ class Layers(Effects):
         if place.waiting or place.returning or node.member.holding.unaccepted is not None:
             steps.append((kinds.RESEND, me))
         return steps
-
-    def subject(self, client: int, number: int) -> int:
-        """Of a step in which a client changes to that of its priorities, or releases that of its
-        parts."""
-        return number * (len(self.setup.requests) + 1) + client
-
-    def change_of(self, kind: int, subject: int) -> tuple[int, int]:
-        """The client of such a step, and the priority, or how many permits."""
-        number, client = divmod(subject, len(self.setup.requests) + 1)
-        setup = self.setup
-        found = setup.raises_of(client) if kind == kinds.PRIORITY else setup.parts_of(client)
-        return client, found[number]
 
     # -- running a handler ---------------------------------------------------------------------
 
@@ -342,81 +325,42 @@ class Layers(Effects):
         self.current[i] = -1
         return self.nodes[i]
 
+    def fresh(self, message: int) -> Message:
+        return self.mail.fresh(message)
+
     def handle(self, node: Layer, place: Place, kind: int, subject: int) -> str:
         """Run one handler; the empty text, or what went wrong."""
         try:
-            if kind == kinds.DELIVER:
-                node.receive(self.mail.fresh(subject))
-            elif kind == kinds.TICK:
+            if kind == kinds.TICK:
                 node.tell_time(1)
                 node.timer("expire")
-            elif kind == kinds.REQUEST:
-                request = self.setup.requests[subject - 1]
-                node.request(subject, request.want, request.priority)
-            elif kind == kinds.LEAVE:
-                node.release(subject)
-            elif kind == kinds.WITHDRAW:
-                node.withdraw(subject)
-            elif kind == kinds.GIVE_BACK:
-                client, permits = self.change_of(kind, subject)
-                node.release_some(client, permits)
-            elif kind == kinds.PRIORITY:
-                client, priority = self.change_of(kind, subject)
-                node.change_priority(client, self.setup.requests[client - 1].want, priority)
             elif kind in TIMERS:
                 node.timer(TIMERS[kind])
             elif kind == kinds.CHANGE:
                 changes = self.faults.changes
                 node.propose(changes[subject % len(changes)])
-            elif kind == kinds.LINK_UP:
-                node.link_up(subject)
-            elif kind == kinds.LINK_DOWN:
-                node.link_down(subject)
+            elif kind in (kinds.RESTART, kinds.FORGET):
+                kept = place.disk if kind == kinds.RESTART else None
+                node.start(Life(place.boot + 1, kept and Durable(*kept), subject))
             else:
-                forgotten = kind == kinds.FORGET or place.disk is None
-                kept = None if forgotten or place.disk is None else Durable(*place.disk)
-                node.start(Life(place.boot + 1, kept, subject))
+                self.take(node, kind, subject)
         except Exception as error:
             self.nodes[node.me] = self.make(node.me)  # this one may have stopped half-way
             return sentences.raised(error)
         return ""
 
-    # -- telling what happened -----------------------------------------------------------------
-
     def act(self, i: int, number: int, kind: int, subject: int) -> Act:
         place = self.places[i][number]
         node = self.ready(i, number, kind)
-        act = Act(i, kinds.NAMES[kind])
-        act.names = node.variables
+        act = self.cause(node, kind, subject)
         act.before = place.state if place.up else node.freeze()
-        if kind == kinds.DELIVER:
-            act.message = self.mail.fresh(subject)
-        elif kind in (kinds.GIVE_BACK, kinds.PRIORITY):
-            self.tell_change(act, place, *self.change_of(kind, subject))
-        elif kind in (kinds.REQUEST, kinds.LEAVE, kinds.WITHDRAW):
-            request = self.setup.requests[subject - 1]
-            act.client, act.want = subject, request.want
-            act.priority = self.setup.in_steps(request.priority)
-        elif kind in (kinds.LINK_UP, kinds.LINK_DOWN):
-            act.peer = subject
         act.failure = self.handle(node, place, kind, subject)
         for effect in self.out:
             if isinstance(effect, Message):
                 make_relative(effect, node.member.now)
             elif isinstance(effect, Enter):
                 effect.until -= node.member.now
-        act.effects = self.out[:]
-        self.out.clear()
-        act.after = act.before if act.failure else node.freeze()
-        act.tokens, act.free = node.tokens(), node.free_permits()
-        return act
-
-    def tell_change(self, act: Act, place: Place, client: int, number: int) -> None:
-        act.client, act.want = client, self.setup.requests[client - 1].want
-        if act.event == "priority":
-            act.priority = self.setup.in_steps(number)
-        else:
-            act.released, act.want = number, place.parts[client] - number
+        return self.came_of(act, node)
 
 
 def balanced(token: TokenState, permits: int, paused: bool) -> bool:

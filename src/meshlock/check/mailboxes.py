@@ -17,6 +17,11 @@ Lines = tuple[tuple[Pair, tuple[int, ...]], ...]
 
 EMPTY = 0
 
+TAKE, POP, ADD, PUSH, AGE = range(5)
+"""What happens to a mailbox: a loose message is taken away or added, of those on the same track
+only the latest stays; one at the head of a line is taken away, or added at its end; or a tick
+passes, which the clock of a node misses."""
+
 
 class Mailboxes:
     def __init__(self, mail: Mail) -> None:
@@ -29,13 +34,8 @@ class Mailboxes:
         self.tokens: list[list[Carried]] = []  # those of them that carry a token
         self.hasty: list[bool] = []  # is a handshake loose, or at the head of a line?
         self.steps: list[list[Step]] = []  # what can arrive
-        # what became of a mailbox
-        self.taken: dict[tuple[int, int], int] = {}
-        self.popped: dict[tuple[int, int], int] = {}
-        self.added: dict[tuple[int, int], int] = {}
-        self.pushed: dict[tuple[int, int], int] = {}
+        self.changed: dict[tuple[int, int, int], int] = {}  # what became of a mailbox
         self.kept: dict[tuple[int, tuple[int, ...]], int] = {}
-        self.older: dict[tuple[int, int], int] = {}
         self.number((), ())
 
     def number(self, loose: Loose, lines: Lines) -> int:
@@ -76,54 +76,32 @@ class Mailboxes:
     def line(self, box: int, pair: Pair) -> tuple[int, ...]:
         return dict(self.lines[box]).get(pair, ())
 
-    def take(self, box: int, message: int) -> int:
-        """Without this loose message."""
-        known = self.taken.get((box, message), -1)
+    def after(self, change: int, box: int, subject: int) -> int:
+        """What becomes of a mailbox; ``subject``: the message, or the slow node."""
+        key = (change, box, subject)
+        known = self.changed.get(key, -1)
         if known < 0:
-            rest = tuple([one for one in self.loose[box] if one != message])
-            known = self.taken[box, message] = self.number(rest, self.lines[box])
+            known = self.changed[key] = self.work_out(change, box, subject)
         return known
 
-    def pop(self, box: int, message: int) -> int:
-        """Without this message at the head of its line."""
-        known = self.popped.get((box, message), -1)
-        if known < 0:
-            pair = self.mail.carried[message].pair
-            known = self.with_line(box, pair, self.line(box, pair)[1:])
-            self.popped[box, message] = known
-        return known
-
-    def add(self, box: int, message: int) -> int:
-        """With one more loose message; of those on the same track only the latest stays."""
-        known = self.added.get((box, message), -1)
-        if known < 0:
-            carried = self.mail.carried
-            track = carried[message].track
-            others = [one for one in self.loose[box] if not track or carried[one].track != track]
-            loose = tuple(sorted({*others, message}))
-            known = self.added[box, message] = self.number(loose, self.lines[box])
-        return known
-
-    def push(self, box: int, message: int) -> int:
-        """With this message at the end of its line."""
-        known = self.pushed.get((box, message), -1)
-        if known < 0:
-            pair = self.mail.carried[message].pair
-            known = self.with_line(box, pair, (*self.line(box, pair), message))
-            self.pushed[box, message] = known
-        return known
-
-    def age(self, box: int, slow: int) -> int:
-        """A tick later, which that node's clock misses."""
-        known = self.older.get((box, slow), -1)
-        if known < 0:
-            age = self.mail.age
-            loose = {age(one, slow) for one in self.loose[box]} - {WORTHLESS}
+    def work_out(self, change: int, box: int, subject: int) -> int:
+        loose, carried = self.loose[box], self.mail.carried
+        if change == AGE:
+            older = {self.mail.age(one, subject) for one in loose} - {WORTHLESS}
             lines = [
-                (pair, tuple([age(one, slow) for one in line])) for pair, line in self.lines[box]
+                (pair, tuple([self.mail.age(one, subject) for one in line]))
+                for pair, line in self.lines[box]
             ]
-            known = self.older[box, slow] = self.number(tuple(sorted(loose)), tuple(lines))
-        return known
+            return self.number(tuple(sorted(older)), tuple(lines))
+        if change == TAKE:
+            return self.number(tuple([one for one in loose if one != subject]), self.lines[box])
+        if change == ADD:
+            track = carried[subject].track
+            others = [one for one in loose if not track or carried[one].track != track]
+            return self.number(tuple(sorted({*others, subject})), self.lines[box])
+        pair = carried[subject].pair
+        line = self.line(box, pair)
+        return self.with_line(box, pair, line[1:] if change == POP else (*line, subject))
 
     def with_line(self, box: int, pair: Pair, line: tuple[int, ...]) -> int:
         """With this line in the place of the one there was between these."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from meshlock.check.arguments import judged, records, setup
 from meshlock.check.settings import CheckSettings, FaultSettings, JudgedSettings
-from meshlock.check.verdict import Verdict, checking
+from meshlock.check.verdict import Checking
 from meshlock.settings import read_flags
 
 FILE = Path(__file__).with_name("manifest.txt")
@@ -69,9 +69,9 @@ class PinnedSetUp:
         lines = wrap(whole, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
         return "\n".join(lines).replace("\0", " ") + f"\n  {counts}\n"
 
-    def checking(self, most: int, reduction: str = "none") -> Verdict:
+    def checking(self, most: int, reduction: str = "none") -> Checking:
         what = setup(algorithm=self.table["algorithm"], **self.words)
-        return checking(what, judged(self.properties), most, reduction)
+        return Checking(what, judged(self.properties), most, reduction)
 
 
 def read(file: Path) -> list[PinnedSetUp]:
@@ -102,7 +102,7 @@ def entries() -> list[PinnedSetUp]:
     return read(FILE)
 
 
-def found(checking: Verdict) -> tuple[int, int, int, dict[str, int]]:
+def found(checking: Checking) -> tuple[int, int, int, dict[str, int]]:
     """What there is to be pinned of a finished check."""
     explorer = checking.explorer
     violated = {way.name: len(way.labels) for way in checking.violations()}

@@ -81,37 +81,6 @@ class Model:
         """What happens in this step."""
         raise NotImplementedError
 
-    # -- for searches that processes share: their numbers differ -------------------------------
-
-    def parts(self, state: int) -> list[int]:
-        """The numbers of its parts, as many and in the same order for all states."""
-        raise NotImplementedError
-
-    def part(self, state: int, slot: int) -> int:
-        """One of them."""
-        return self.parts(state)[slot]
-
-    def half(self, slot: int) -> int:
-        """In which half of a state that place is, 0 or 1: a state is the number of its first
-        half, times SPREAD, plus that of its second."""
-        raise NotImplementedError
-
-    def met(self, slot: int) -> int:
-        """How many different parts there were in that place so far: numbers are below this."""
-        raise NotImplementedError
-
-    def meaning(self, slot: int, number: int) -> Part:
-        """What is in that place of a state that has this number there."""
-        raise NotImplementedError
-
-    def number_of(self, slot: int, part: Part) -> int:
-        """The way back."""
-        raise NotImplementedError
-
-    def joined(self, parts: list[int]) -> int:
-        """The state that has these parts."""
-        raise NotImplementedError
-
     # -- for liveness -------------------------------------------------------------------------
 
     def waiting(self, state: int) -> list[int]:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from meshlock.check import kinds
-from meshlock.check.model import Fault
 from meshlock.check.places import NOTHING_DUE, Outcome, Place, shifted
 from meshlock.check.standings import Standings
 from meshlock.properties import sentences
+from meshlock.properties.promises import PromisedOrder
 
 
 class Order:
-    """``gain``: waiting may have raised a priority by so much. What is wrong goes to ``faults``."""
+    """What is wrong with a step; the empty text: nothing. Waiting may have raised a priority by the
+    ``gain`` at most: that is no violation."""
 
-    def __init__(self, standings: Standings, gain: float, faults: list[Fault]) -> None:
+    def __init__(self, standings: Standings, promised: PromisedOrder) -> None:
         self.standings = standings
         self.setup = standings.setup
         self.priorities = standings.priorities
-        self.gain = gain
-        self.faults = faults
+        self.gain = promised.ageing * self.setup.units * len(self.setup.requests)
 
     def due_in(self, outcome: Outcome, due: int, top: int, around: list[Place]) -> int:
         """What is due in a step; ``top``: the highest that waits, if all is at rest before it.
@@ -40,7 +42,7 @@ class Order:
         here, there = self.standings.shifts[shift]
         return self.priorities[there] < self.priorities[here]
 
-    def judge_grants(self, outcome: Outcome, around: list[Place], label: int) -> None:
+    def judge_grants(self, outcome: Outcome, around: list[Place]) -> str:
         """At rest every request has arrived: of several grants in one step, those after the first
         as well are for the highest of all that still wait."""
         waiting = [list(place.waiting) for place in around]
@@ -56,23 +58,21 @@ class Order:
             due = max([self.priorities[other] for row in waiting for other in row])
             waiting[node].remove(client)
             if number > 0 and self.priorities[client] + self.gain < due:
-                text = self.out_of_order(node, self.priorities[client], due)
-                self.faults.append(Fault("order", text, label))
-                return
+                return self.out_of_order(node, self.priorities[client], due)
+        return ""
 
-    def judge_lent(self, node: int, waiting: tuple[int, ...], due: int, label: int) -> None:
+    def judge_lent(self, node: int, waiting: Sequence[int], due: int) -> str:
         """Permits are sent to a node at which these wait."""
-        highest = max([self.priorities[client] for client in waiting], default=due)
-        if highest + self.gain < due:
-            text = sentences.lent_out_of_order(
-                node, self.setup.in_steps(highest), self.setup.in_steps(due)
-            )
-            self.faults.append(Fault("order", text, label))
+        highest = max([self.priorities[one] for one in waiting], default=due)
+        if highest + self.gain >= due:
+            return ""
+        in_steps = self.setup.in_steps
+        return sentences.lent_out_of_order(node, in_steps(highest), in_steps(due))
 
-    def judge_entry(self, node: int, client: int, due: int, label: int) -> None:
-        if due > NOTHING_DUE and self.priorities[client] + self.gain < due:
-            text = self.out_of_order(node, self.priorities[client], due)
-            self.faults.append(Fault("order", text, label))
+    def judge_entry(self, node: int, standing: int, due: int) -> str:
+        priority = self.priorities[standing]
+        fine = due == NOTHING_DUE or priority + self.gain >= due
+        return "" if fine else self.out_of_order(node, priority, due)
 
     def out_of_order(self, node: int, priority: int, due: int) -> str:
         return sentences.out_of_order(node, self.setup.in_steps(priority), self.setup.in_steps(due))

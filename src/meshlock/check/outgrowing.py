@@ -14,6 +14,7 @@ from meshlock.check.disk import Row, Space, Store
 from meshlock.check.explorer import Adjacency, Explorer
 from meshlock.check.model import Fault, Model
 from meshlock.check.partition import Aspect
+from meshlock.check.system import System
 from meshlock.check.worker import SHIFT, Batch, Worker
 
 LABEL: Final = 32
@@ -61,38 +62,19 @@ class Outgrowing(Explorer):
 
     def run(self, batch: int) -> bool:
         try:
-            return self.go_on(batch)
+            return super().run(batch)
         except OSError as error:
             self.stopped = self.store.space.trouble(error)
             return False
 
-    def go_on(self, batch: int) -> bool:
-        model, store = self.model, self.store
-        stop = self.expanded + batch
-        while self.expanded < stop:
-            here = self.expanded
-            if here == self.level_end or self.crowded():
-                self.settle()
-                if self.expanded < here:
-                    return False
-            known = store.states.size
-            if here == known or known >= self.most:
-                return False
-            if here == self.level_end:
-                self.depth += 1
-                self.level_end = known
-            model.expand(store.state(here))
-            if self.graph:
-                self.number(here)
-            else:
-                self.collect(here)
-            self.degrees.append(len(model.successors))
-            self.transitions += len(model.successors)
-            self.expanded = here + 1
-            if model.faults:
-                for fault in model.faults:
-                    self.found(here, fault)
-        return True
+    def goes_on(self) -> bool:
+        here = self.expanded
+        if here == self.level_end or self.crowded():
+            self.settle()
+        return self.expanded == here
+
+    def following(self) -> int:
+        return self.store.state(self.expanded)
 
     def collect(self, here: int) -> None:
         seen, labels = self.seen, self.model.labels
@@ -100,6 +82,7 @@ class Outgrowing(Explorer):
             if state not in seen:
                 seen.add(state)
                 self.offer(state, (here << LABEL) + labels[k])
+        self.degrees.append(len(self.model.successors))
 
     def number(self, here: int) -> None:
         numbers, labels = self.numbers, self.model.labels
@@ -110,6 +93,7 @@ class Outgrowing(Explorer):
                 self.offer(state, (here << LABEL) + labels[k])
                 following -= 1
             self.heads.append(number)
+        self.degrees.append(len(self.model.successors))
 
     def offer(self, state: int, source: int) -> None:
         self.store.candidates.append(state)
@@ -119,18 +103,8 @@ class Outgrowing(Explorer):
         self.first_found.setdefault(fault.name, here)
         super().found(here, fault)
 
-    def way(self, number: int) -> tuple[list[int], list[int]]:
-        states: list[int] = []
-        labels: list[int] = []
-        while number > 0:
-            source = self.store.sources.at(number)
-            states.append(self.state(number))
-            labels.append(source & ((1 << LABEL) - 1))
-            number = source >> LABEL
-        states.append(self.state(0))
-        states.reverse()
-        labels.reverse()
-        return states, labels
+    def source(self, number: int) -> tuple[int, int]:
+        return divmod(self.store.sources.at(number), 1 << LABEL)
 
     # -- from memory to disk -------------------------------------------------------------------
 
@@ -203,22 +177,24 @@ class OutgrowingWorker(Worker):
     number of that, to another's by sending that once in each level."""
 
     def __init__(
-        self, model: Model, me: int, by: list[Aspect], count: int, most: int, space: Space
+        self, model: System, me: int, by: list[Aspect], processes: int, most: int, space: Space
     ) -> None:
         self.store = Store(space, False)
         self.room = space.at_hand
-        self.stopped = ""
-        super().__init__(model, me, by, count, most, False)
+        super().__init__(model, me, by, processes, most, False)
         model.attach(self.numbers, self.numbers)
         self.settle()
-        self.level_end = self.size()
+        self.level_end = self.count()
         self.depth = 0
 
-    def size(self) -> int:
+    def count(self) -> int:
         return self.store.states.size
 
     def state(self, number: int) -> int:
         return self.store.state(number)
+
+    def following(self) -> int:
+        return self.store.state(self.expanded)
 
     def parent(self, number: int) -> int:
         return self.store.sources.at(number)
@@ -231,10 +207,10 @@ class OutgrowingWorker(Worker):
 
     def full(self) -> bool:
         waiting = len(self.store.candidates)
-        few = waiting < FEW or waiting < self.most - self.size()
+        few = waiting < FEW or waiting < self.most - self.count()
         if not few or len(self.numbers) >= self.room:
             self.settle()
-        return self.stopped != "" or self.size() >= self.most
+        return self.stopped != "" or self.count() >= self.most
 
     def collect(self, here: int) -> None:
         numbers, sent = self.numbers, SENT - self.level
@@ -243,7 +219,7 @@ class OutgrowingWorker(Worker):
             if number == NEW:
                 owner = self.owner(state)
                 if owner == self.me:
-                    self.found += 1
+                    self.fresh += 1
                     self.keep(state, (self.me << SHIFT) + here)
                 else:
                     numbers[state] = sent
@@ -271,7 +247,7 @@ class OutgrowingWorker(Worker):
 
     def settle(self) -> None:
         """Number the candidates that are new."""
-        store, before = self.store, self.size()
+        store, before = self.store, self.count()
         try:
             store.look(self.level_end)
             self.backward += store.backward
@@ -280,7 +256,7 @@ class OutgrowingWorker(Worker):
         except OSError as error:
             self.stopped = store.space.trouble(error)
             store.candidates, store.origins = array("q"), array("q")
-        if self.size() > before:
+        if self.count() > before:
             self.depth = self.level + 1
         if len(self.numbers) >= self.room:
             self.numbers.clear()

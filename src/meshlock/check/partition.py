@@ -19,8 +19,9 @@ from math import inf, pi, sin
 from random import Random
 from typing import Any, Final, cast
 
-from meshlock.check.model import Model, Part
+from meshlock.check.model import Part
 from meshlock.check.packing import SPREAD
+from meshlock.check.system import System
 
 WALKS: Final = 16
 WALKED: Final = 400
@@ -74,7 +75,7 @@ class Aspect:
 class Sample:
     """Some states, each followed by its successors, in one row. ``met``: those of the search."""
 
-    def __init__(self, model: Model, met: Sequence[int]) -> None:
+    def __init__(self, model: System, met: Sequence[int]) -> None:
         self.model = model
         late = met[len(met) // 2 :]
         self.introducing = INTRODUCING * (halves(met) - halves(met[: len(met) // 2])) / len(late)
@@ -207,7 +208,7 @@ def halves(states: Sequence[int]) -> int:
     return len({state // SPREAD for state in states}) + len({state % SPREAD for state in states})
 
 
-def partition(model: Model, met: Sequence[int], count: int) -> list[Aspect]:
+def partition(model: System, met: Sequence[int], count: int) -> list[Aspect]:
     """The best aspect by itself, then whichever makes that better."""
     sample = Sample(model, met)
     chosen: list[Aspect] = []

@@ -59,7 +59,7 @@ from meshlock.check import kinds
 from meshlock.check.handlers import Run
 from meshlock.check.model import Act, Model
 from meshlock.check.places import NOTHING_DUE, Outcome
-from meshlock.check.system import NODE, System
+from meshlock.check.plain import NODE, Plain
 
 LARGEST_PART = 20_000
 """States of a part that are looked at before the answer is "perhaps"."""
@@ -92,7 +92,7 @@ class Part:
 class Reduced(Model):
     """The same system with fewer steps and the same verdict."""
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: Plain) -> None:
         super().__init__()
         self.system = system
         self.numbered = True

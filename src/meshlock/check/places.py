@@ -16,7 +16,7 @@ from array import array
 from typing import Any, Final, cast
 
 from meshlock.check import kinds
-from meshlock.check.handlers import NOBODY, Handlers, Run
+from meshlock.check.handlers import NOBODY, PlainHandlers, Run
 from meshlock.check.model import Fault, Part
 from meshlock.check.packing import SPREAD
 from meshlock.check.setup import SetUp
@@ -30,9 +30,6 @@ KEPT: Final = 4096  # places of a node that are at hand with their steps
 Line = tuple[int, tuple[int, ...]]  # a sender, and its messages on their way
 Inbox = tuple[Line, ...]
 Desk = tuple[int, int, tuple[int, ...], tuple[int, ...]]  # a place without its inbox
-
-OF_CLIENTS: Final = (kinds.LEAVE, kinds.WITHDRAW, kinds.PRIORITY, kinds.GIVE_BACK)
-"""Those that say what order, or safety, is to be judged by from then on."""
 
 
 class Outcome:
@@ -103,7 +100,7 @@ class Places:
     a step whether it is plain."""
 
     def __init__(
-        self, setup: SetUp, handlers: Handlers, sound: Sound | None, ordered: bool, ties: bool
+        self, setup: SetUp, handlers: PlainHandlers, sound: Sound | None, ordered: bool, ties: bool
     ) -> None:
         self.setup = setup
         self.handlers = handlers
@@ -113,9 +110,7 @@ class Places:
         self.size = size = handlers.size
         self.fifo = setup.fifo
         self.standings: Standings = handlers.standings
-        self.clients: list[list[int]] = [[] for _ in range(size)]  # of each node, in order
-        for client, request in enumerate(setup.requests, start=1):
-            self.clients[request.node].append(client)
+        self.clients = handlers.clients
         self.desk_numbers: list[dict[Desk, int]] = [{} for _ in range(size)]
         self.desks: list[list[Desk]] = [[] for _ in range(size)]
         self.inbox_numbers: list[dict[Inbox, int]] = [{} for _ in range(size)]
@@ -309,9 +304,9 @@ class Places:
                 outcome.faults = (*outcome.faults, fault)
         outcome.after = self.number(i, run.after, asked, tuple(sorted(inside)), waiting, inbox)
         lends = self.ordered and run.lent != NOBODY
-        outcome.plain = not (run.enters or outcome.faults or lends or kind in OF_CLIENTS)
-        if self.ties:
-            outcome.plain = False
+        # What order, or safety, is judged by from then on, is for clients to say.
+        told = kind in kinds.OF_CLIENTS and kind != kinds.REQUEST
+        outcome.plain = not (run.enters or outcome.faults or lends or told or self.ties)
         return outcome
 
     # -- the same in all processes ---------------------------------------------------------------

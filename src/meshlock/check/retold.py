@@ -15,7 +15,7 @@ from meshlock.algorithms.recovery.messages import Confirm, Inner, Ledger, Renew
 from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.explorer import Violation
 from meshlock.check.links import connected, pair
-from meshlock.check.model import Act, Model
+from meshlock.check.model import Act
 from meshlock.check.story import acts
 from meshlock.check.system import System
 from meshlock.check.words import copy
@@ -33,25 +33,20 @@ UNKNOWN = ("break", "return", "hang", "write")
 """No node knows of it."""
 
 
-def write_trace(model: Model, violation: Violation, sink: Any) -> None:
+def write_trace(model: System, violation: Violation, sink: Any) -> None:
     """The way to a violation, from the first start of the nodes on."""
-    ways = acts(model, violation)
+    steps = [model.opening(), *acts(model, violation)]
+    told = [act for step in steps for act in step]
+    Sends().pair(told)
     writer = TraceWriter(sink, True)
-    run: Retold
     if isinstance(model, Crashing):
-        told = [act for step in [model.opening(), *ways] for act in step]
-        Sends().pair(told)
-        run = RetoldCrashes(model, told, writer)
-        for act in told:
-            run.act(act)
+        run: Retold = RetoldCrashes(model, told, writer)
     else:
-        assert isinstance(model, System)
-        steps = [model.beginning(), *ways]
-        Sends().pair([act for step in steps for act in step])
         run = Retold(model, writer, None)
-        for run.time, step in enumerate(steps):
-            for act in step:
-                run.act(act)
+    for number, step in enumerate(steps):
+        run.begin(number)
+        for act in step:
+            run.act(act)
     if violation.name == "served":
         waiting = [client for client in run.present.values() if not client.inside]
         writer.end(run.time, len(waiting), {violation.name: violation.text})
@@ -115,9 +110,7 @@ def timeless(message: Message) -> Frozen:
 class Retold(Steps):
     """Nodes that do what they are told to have done; clients do nothing of themselves."""
 
-    def __init__(
-        self, model: System | Crashing, writer: TraceWriter, nodes: LayeredNodes | None
-    ) -> None:
+    def __init__(self, model: System, writer: TraceWriter, nodes: LayeredNodes | None) -> None:
         setup, graph = model.setup, model.setup.network
         super().__init__(setup.algorithm, setup.options, graph, setup.permits, 0, writer, nodes)
         self.writer = writer
@@ -143,6 +136,9 @@ class Retold(Steps):
             recovery=recovery,
         )
         writer.begin(about, self.nodes)
+
+    def begin(self, step: int) -> None:
+        self.time = step
 
     def act(self, act: Act) -> None:
         if act.event == "drop" and isinstance(act.message, Message):
@@ -276,6 +272,9 @@ class RetoldCrashes(Retold):
         self.leased = nodes
         for node in self.nodes:
             self.done(node, "start", NOTHING, 0, 0)
+
+    def begin(self, step: int) -> None:
+        """Time is that of ticks."""
 
     def act(self, act: Act) -> None:
         if passes(act):

@@ -86,19 +86,6 @@ class SetUp:
         here = [one for one, request in enumerate(self.requests, 1) if request.node == node]
         return f"{node}" if len(here) == 1 else f"{node}{'abcdefgh'[here.index(client)]}"
 
-    def priority(self, client: int, changed: int) -> int:
-        """Of its request, ``changed`` as :meth:`change` says; 0: never."""
-        if changed >= 0:
-            return self.requests[client - 1].priority
-        return self.raises_of(client)[-1 - changed & 15]
-
-    def change(self, changed: int, number: int) -> int:
-        """What ``changed`` becomes when the request gets priority ``number`` of those that it may
-        have; 0 if it had that one before. Below 0, it says which is the last, and which there
-        were."""
-        before = -1 - changed >> 4 if changed < 0 else 0
-        return 0 if before >> number & 1 else -1 - ((before | 1 << number) << 4 | number)
-
     def in_steps(self, priority: int) -> float:
         """With a deadline, a part of a step more."""
         return priority if self.units == 1 else priority / self.units

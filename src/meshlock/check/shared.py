@@ -21,9 +21,10 @@ from meshlock.check.disk import Space
 from meshlock.check.exchange import Exchange, between, close
 from meshlock.check.explorer import Explorer, Violation
 from meshlock.check.lasso import components
-from meshlock.check.model import AT_REST, Fault, Model
+from meshlock.check.model import AT_REST, Fault
 from meshlock.check.outgrowing import OutgrowingWorker
 from meshlock.check.partition import Aspect, partition
+from meshlock.check.system import System
 from meshlock.check.worker import LAST, SHIFT, Batch, Worker, unpacked
 from meshlock.errors import Refused, setting
 
@@ -47,7 +48,7 @@ class Shared(Explorer):
 
     def __init__(
         self,
-        model: Model,
+        model: System,
         most: int,
         workers: int,
         graph: bool = False,
@@ -58,6 +59,7 @@ class Shared(Explorer):
                 f"This search cannot use several processes: leave out {setting('workers')}."
             )
         super().__init__(model, most, graph)
+        self.system = model
         self.workers = workers
         self.space = None if space is None else space.shared(workers)
         self.pipes: list[Connection] = []  # none while one is enough
@@ -74,10 +76,10 @@ class Shared(Explorer):
         context = get_context("fork")
         ends = between(self.workers)
         sizes = memoryview(mmap(-1, 8 * self.workers)).cast("q")
-        by = partition(self.model, self.states, self.workers)
+        by = partition(self.system, self.states, self.workers)
         for me in range(self.workers):
             ours, theirs = context.Pipe()
-            worker = (self.model, me, by, self.workers, self.most)
+            worker = (self.system, me, by, self.workers, self.most)
             given = (worker, self.graph, self.space, sizes, ends, theirs, os.getpid())
             process = context.Process(target=search, args=given, daemon=True)
             process.start()
@@ -182,8 +184,8 @@ class Shared(Explorer):
     def known(self, place: int) -> tuple[int, int]:
         """A state by our own numbers, and where it was reached from."""
         parent, parts = self.ask(place >> SHIFT, "state", place & (LAST - 1))
-        numbers = [self.model.number_of(slot, part) for slot, part in enumerate(parts)]
-        return self.model.joined(numbers), parent
+        numbers = [self.system.number_of(slot, part) for slot, part in enumerate(parts)]
+        return self.system.joined(numbers), parent
 
     def found(self, here: int, fault: Fault) -> None:
         """The same fault, with a label that means something here."""
@@ -256,7 +258,7 @@ class Searching:
         self.wanted = worker.most  # by all together
         self.sizes = sizes  # of all
         self.exchange = exchange
-        self.others = [other for other in range(worker.count) if other != worker.me]
+        self.others = [other for other in range(worker.processes) if other != worker.me]
         self.pipe = pipe
         self.parent = parent
         self.early: list[Batch] = []  # of the next level, from those who are there already
@@ -274,36 +276,35 @@ class Searching:
                 self.take(batch)
             more = True
             while self.has_room() and more:
-                more = worker.work(STRETCH)
+                more = worker.run(STRETCH)
                 self.write()
                 self.read(0)
             for other in self.others:
                 self.exchange.put(other, worker.farewell(other, self.full).packed())
             while self.missing > 0:
                 self.read(LOOK_AROUND)
-            if self.found + worker.found == 0:
+            if self.found + worker.fresh == 0:
                 break
             worker.descend()
         self.exchange.finish(LOOK_AROUND)
         firsts = [(it.level, it.name, it.text, it.number) for it in worker.firsts.values()]
-        stopped = worker.stopped if isinstance(worker, OutgrowingWorker) else ""
-        left = stopped != "" or (self.full and worker.expanded < worker.size())
-        said = (process_time() - before, left, stopped, worker.backward, firsts)
+        left = worker.stopped != "" or (self.full and worker.expanded < worker.count())
+        said = (process_time() - before, left, worker.stopped, worker.backward, firsts)
         self.pipe.send((*self.figures(), *said))
         self.answer()
 
     def has_room(self) -> bool:
         """Are more states wanted? Of those everybody finds as many before it asks again."""
         worker = self.worker
-        self.sizes[worker.me] = worker.size()
+        self.sizes[worker.me] = worker.count()
         room = self.wanted - sum(self.sizes)
-        worker.most = worker.size() + max(0, -(-room // worker.count))
+        worker.most = worker.count() + max(0, -(-room // worker.processes))
         self.full = self.full or worker.full()
         return not self.full
 
     def figures(self) -> tuple[int, int, int, int]:
         worker = self.worker
-        return worker.size(), worker.expanded, worker.transitions, worker.depth
+        return worker.count(), worker.expanded, worker.transitions, worker.depth
 
     def write(self) -> None:
         for other in self.others:
@@ -349,7 +350,7 @@ class Searching:
 
 
 def search(
-    given: tuple[Model, int, list[Aspect], int, int],
+    given: tuple[System, int, list[Aspect], int, int],
     graph: bool,
     space: Space | None,
     sizes: memoryview[int],

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Callable
+from typing import Any
 
 from meshlock.check.mail import WORTHLESS, Mail
-from meshlock.check.words import Word
-from meshlock.check.world import Disk, Hanging, Writes
-
-Told = tuple[int, tuple[tuple[Disk, tuple[Word, ...]], ...]]
-"""A disk that hangs, as all processes know it."""
+from meshlock.check.world import Disk, Writes
 
 
 def to_write(writes: Writes, disk: Disk) -> Writes:
@@ -44,19 +41,11 @@ def a_tick_later(writes: Writes, mail: Mail, slow: int) -> Writes:
     return tuple(found)
 
 
-def in_words(hanging: tuple[Hanging, ...], mail: Mail) -> tuple[Told, ...]:
+def translated(hanging: tuple[Any, ...], of: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """The same with something else for each message: its number, or its word."""
     return tuple(
         [
-            (i, tuple([(disk, tuple([mail.word(one) for one in row])) for disk, row in writes]))
+            (i, tuple([(disk, tuple([of(one) for one in row])) for disk, row in writes]))
             for i, writes in hanging
-        ]
-    )
-
-
-def in_numbers(told: object, mail: Mail) -> tuple[Hanging, ...]:
-    return tuple(
-        [
-            (i, tuple([(disk, tuple([mail.heard(one) for one in row])) for disk, row in writes]))
-            for i, writes in cast(tuple[Told, ...], told)
         ]
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from meshlock.check import kinds
 from meshlock.check.setup import SetUp
 
 Shift = tuple[int, int]
@@ -27,6 +28,7 @@ class Standings:
         self.shifts: list[Shift] = []
         self.raises: dict[int, list[int]] = {}  # while it waits, by standing: its shifts
         self.parts: dict[int, list[int]] = {}  # likewise inside
+        self.inside: dict[tuple[int, int], int] = {}  # by client and what it holds
         for client, request in enumerate(setup.requests, start=1):
             self.add(client, request.want, request.priority, request.stays)
         for client in range(1, len(setup.requests) + 1):
@@ -67,10 +69,15 @@ class Standings:
                         standings[left] = self.add(client, left, priority, stays)
                     shift = self.shift(standings[want], standings[left])
                     self.parts.setdefault(standings[want], []).append(shift)
+        self.inside.update({(client, want): one for want, one in standings.items()})
 
     def shift(self, here: int, there: int) -> int:
         self.shifts.append((here, there))
         return len(self.shifts) - 1
+
+    def after(self, kind: int, subject: int) -> int:
+        """The standing of a client behind a step of its own."""
+        return self.shifts[subject][1] if kind in (kinds.PRIORITY, kinds.GIVE_BACK) else subject
 
     def released(self, shift: int) -> int:
         """How many permits a part has."""

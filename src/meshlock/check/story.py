@@ -6,7 +6,7 @@ from meshlock.algorithms.actor import NIL, Enter, Frozen, Lost, Message, Save
 from meshlock.algorithms.recovery.messages import Inner
 from meshlock.algorithms.recovery.records import Durable
 from meshlock.check.explorer import Violation
-from meshlock.check.model import Act, Model
+from meshlock.check.model import Act
 from meshlock.check.system import System
 
 HAPPENS = {
@@ -108,7 +108,7 @@ def changes(names: tuple[str, ...], before: Frozen, after: Frozen) -> list[str]:
     ]
 
 
-def acts(model: Model, violation: Violation) -> list[list[Act]]:
+def acts(model: System, violation: Violation) -> list[list[Act]]:
     """What happens in every step of a violation."""
     return [
         model.explain(state, label)
@@ -121,7 +121,7 @@ def changed_by(act: Act) -> list[str]:
     return [] if act.event == "tick" or not act.names else changes(act.names, act.before, act.after)
 
 
-def steps(model: Model, violation: Violation) -> list[str]:
+def steps(model: System, violation: Violation) -> list[str]:
     """One text per step: what happened; what came of it; what changed."""
     told: list[str] = []
     for step in acts(model, violation):
@@ -138,10 +138,10 @@ def steps(model: Model, violation: Violation) -> list[str]:
     return told
 
 
-def pages(model: Model, violation: Violation) -> list[str]:
+def pages(model: System, violation: Violation) -> list[str]:
     """The same as lines for a terminal, numbered, with what changed underneath."""
     lines = told(acts(model, violation), violation)
-    if violation.name == "served" and isinstance(model, System):
+    if violation.name == "served" and model.setup.faults is None:
         lines.append("     Nothing can arrive and nobody is inside, yet")
         lines += [f"     {waits}" for waits in left_waiting(model, violation)]
     return lines
@@ -163,11 +163,10 @@ def told(steps: list[list[Act]], violation: Violation) -> list[str]:
     return lines
 
 
-def left_waiting(model: Model, violation: Violation) -> list[str]:
+def left_waiting(model: System, violation: Violation) -> list[str]:
     """Who waits at the end of a way and should not, in the order of asking."""
     waiting: dict[int, str] = {}
-    before = [model.beginning()] if isinstance(model, System) else []
-    for step in [*before, *acts(model, violation)]:
+    for step in [model.opening(), *acts(model, violation)]:
         for act in step:
             if act.event in ("request", "priority"):
                 waiting[act.client] = waits(act)

@@ -20,9 +20,9 @@ from itertools import permutations
 
 from meshlock.algorithms.actor import Frozen
 from meshlock.check import kinds
-from meshlock.check.model import Model
 from meshlock.check.places import Outcome
-from meshlock.check.system import System
+from meshlock.check.plain import Plain
+from meshlock.check.quotient import Quotient
 
 
 class Asymmetric(Exception):
@@ -40,14 +40,11 @@ class Permutation:
         self.verified: list[set[int]] = [set() for _ in nodes]
 
 
-class Symmetric(Model):
-    """The same system with one state for all that differ in names only."""
+class Symmetric(Quotient):
+    """Those are alike that differ in names only."""
 
-    def __init__(self, system: System) -> None:
-        super().__init__()
-        self.system = system
-        self.labels = system.labels
-        self.faults = system.faults
+    def __init__(self, system: Plain) -> None:
+        super().__init__(system)
         self.group = self.find_group()
 
     def find_group(self) -> list[Permutation]:
@@ -136,10 +133,8 @@ class Symmetric(Model):
                 self.rename(value, by) if name in names else value
                 for name, value in zip(message.fields, message.freeze()[1:], strict=True)
             ]
-            twin = type(message)(by.nodes[message.receiver], *values)
-            twin.sender = by.nodes[message.sender]
-            known = self.system.handlers.message(twin)
-            by.messages[number] = known
+            sender, receiver = by.nodes[message.sender], by.nodes[message.receiver]
+            known = by.messages[number] = self.twin(message, sender, receiver, tuple(values))
         return known
 
     def place(self, i: int, number: int, by: Permutation) -> int:
@@ -203,22 +198,14 @@ class Symmetric(Model):
 
     # -- exploring ------------------------------------------------------------------------------
 
-    def initial(self) -> int:
-        return self.smallest(self.system.initial())
-
     def expand(self, state: int) -> None:
-        system = self.system
-        system.expand(state)
-        tree = system.tree.unpack(state)
+        super().expand(state)
+        tree = self.system.tree.unpack(state)
         for by in self.group:
-            for i in range(system.size):
-                self.verify(i, tree[system.tree.leaves + i], by)
-        self.successors.clear()
-        for successor in system.successors:
-            self.successors.append(self.smallest(successor))
+            for i in range(self.system.size):
+                self.verify(i, tree[self.system.tree.leaves + i], by)
 
-    def smallest(self, state: int) -> int:
-        """The state that stands for all that this one can be renamed to."""
+    def alike(self, state: int) -> int:
         tree = self.system.tree
         row = tree.unpack(state)[tree.leaves :]
         size = self.system.size

@@ -17,11 +17,13 @@ are those of a single process, whatever the order of events.
 from __future__ import annotations
 
 from array import array
-from typing import Final
+from typing import Any, Final
 
-from meshlock.check.model import Fault, Model, Part
+from meshlock.check.explorer import Explorer
+from meshlock.check.model import Fault, Part
 from meshlock.check.packing import SPREAD
 from meshlock.check.partition import Aspect
+from meshlock.check.system import System
 
 BATCH: Final = 2000
 """States that go to another process together."""
@@ -46,39 +48,14 @@ class Batch:
         self.full = False  # if so: no more states are wanted
 
     def packed(self) -> tuple[object, ...]:
-        return (
-            self.sender,
-            self.level,
-            self.meanings,
-            self.examples.tobytes(),
-            self.parts.tobytes(),
-            self.states.tobytes(),
-            self.sources.tobytes(),
-            self.last,
-            self.found,
-            self.full,
-        )
+        rows = (self.meanings, self.examples, self.parts, self.states, self.sources)
+        return self.sender, self.level, rows, (self.last, self.found, self.full)
 
 
-def unpacked(
-    sender: int,
-    level: int,
-    meanings: list[tuple[int, int, Part]],
-    examples: bytes,
-    parts: bytes,
-    states: bytes,
-    sources: bytes,
-    last: bool,
-    found: int,
-    full: bool,
-) -> Batch:
+def unpacked(sender: int, level: int, rows: Any, end: tuple[bool, int, bool]) -> Batch:
     batch = Batch(sender, level)
-    batch.meanings = meanings
-    batch.examples.frombytes(examples)
-    batch.parts.frombytes(parts)
-    batch.states.frombytes(states)
-    batch.sources.frombytes(sources)
-    batch.last, batch.found, batch.full = last, found, full
+    batch.meanings, batch.examples, batch.parts, batch.states, batch.sources = rows
+    batch.last, batch.found, batch.full = end
     return batch
 
 
@@ -92,13 +69,13 @@ class First:
         self.text = fault.text
 
 
-class Worker:
-    """``graph``: keep the transitions too."""
+class Worker(Explorer):
+    """``most``: states to keep here, as far as is known now. ``graph``: keep transitions too."""
 
     def __init__(
-        self, model: Model, me: int, by: list[Aspect], count: int, most: int, graph: bool
+        self, model: System, me: int, by: list[Aspect], processes: int, most: int, graph: bool
     ) -> None:
-        self.model = model
+        self.system = model
         self.by: list[list[int]] = [[], []]  # by half: places that say whose a state is
         self.aspects: dict[int, list[Aspect]] = {}  # by place: those that do
         for aspect in by:
@@ -108,49 +85,40 @@ class Worker:
             self.aspects[aspect.slot].append(aspect)
         self.part_shares: dict[int, dict[int, int]] = {slot: {} for slot in self.aspects}
         self.me = me
-        self.count = count
-        self.most = most  # states to keep here, as far as is known now
-        self.graph = graph
-        self.states = array("q")
-        self.parents = array("q")  # anywhere
-        self.numbers: dict[int, int] = {}  # of states here
-        self.seen: set[int] = set()  # these, where numbers are not wanted
+        self.processes = processes
         self.away: set[int] = set()  # states of others that were reached in this level
         self.first_shares: list[int] = []  # by number of a first half: what it adds to the owner
         self.second_shares: list[int] = []  # likewise
         self.told: list[list[set[int]]] = []  # parts that a process knows of us
-        self.told_firsts: list[list[int]] = [[] for _ in range(count)]  # first halves: by number
-        self.told_seconds: list[list[int]] = [[] for _ in range(count)]  # likewise
+        self.told_firsts: list[list[int]] = [[] for _ in range(processes)]  # first halves
+        self.told_seconds: list[list[int]] = [[] for _ in range(processes)]  # likewise
         self.here: list[list[dict[int, int]]] = []  # by process and place: its number, ours
-        self.firsts_here: list[list[int]] = [[] for _ in range(count)]  # halves, likewise
-        self.seconds_here: list[list[int]] = [[] for _ in range(count)]
+        self.firsts_here: list[list[int]] = [[] for _ in range(processes)]  # halves, likewise
+        self.seconds_here: list[list[int]] = [[] for _ in range(processes)]
         self.out: list[Batch] = []
         self.tails = array("q")  # transitions to states here: from anywhere
         self.heads = array("q")  # to here
-        self.backward = 0  # of these, to a level that is not below
         self.degrees = array("I")  # of states that are expanded: their transitions, or those left
         self.origins = array("q")  # where transitions to here come from, state by state
         self.begins: list[int] = []  # where among them those of each state do
         self.removed = 0  # states that are on no cycle
-        self.transitions = 0
-        self.expanded = 0
         self.level = 0
-        self.depth = 0  # of the deepest state here
-        self.level_end = 0  # states here up to this level
-        self.found = 0
+        self.fresh = 0  # states that this level has led to, as far as is known here
         self.firsts: dict[str, First] = {}
-        model.attach(self.numbers, self.seen)
-        start = model.initial()
-        slots = len(model.parts(start))
+        super().__init__(model, most, graph)
+
+    def begin(self, start: int) -> None:
+        self.parents = array("q")  # anywhere
+        slots = len(self.system.parts(start))
         self.slots = slots
-        self.common = [model.met(slot) for slot in range(slots)]  # numbers that all share
-        self.told = [[set() for _ in range(slots)] for _ in range(count)]
-        self.here = [[{} for _ in range(slots)] for _ in range(count)]
-        self.out = [Batch(me, 0) for _ in range(count)]
-        if self.owner(start) == me:
+        self.common = [self.system.met(slot) for slot in range(slots)]  # numbers that all share
+        self.told = [[set() for _ in range(slots)] for _ in range(self.processes)]
+        self.here = [[{} for _ in range(slots)] for _ in range(self.processes)]
+        self.out = [Batch(self.me, 0) for _ in range(self.processes)]
+        if self.owner(start) == self.me:
             self.keep(start, 0)
-            self.depth = 0
-        self.level_end = self.size()
+        self.depth = 0  # of the deepest state here
+        self.level_end = self.count()  # states here up to this level
 
     # -- whose is it ---------------------------------------------------------------------------
 
@@ -166,22 +134,22 @@ class Worker:
             other = self.share(state, 1)
             put(seconds, second, other)
         one += other
-        return one if one < self.count else one - self.count
+        return one if one < self.processes else one - self.processes
 
     def share(self, state: int, half: int) -> int:
         """What a half of a state adds to the number of its owner."""
         found = 0
         for slot in self.by[half]:
-            found += self.part_share(slot, self.model.part(state, slot))
-        return found % self.count
+            found += self.part_share(slot, self.system.part(state, slot))
+        return found % self.processes
 
     def part_share(self, slot: int, number: int) -> int:
         shares = self.part_shares[slot]
         known = shares.get(number, -1)
         if known < 0:
-            part = self.model.meaning(slot, number)
-            known = sum([by.share(part, self.count) for by in self.aspects[slot]]) % self.count
-            shares[number] = known
+            part = self.system.meaning(slot, number)
+            known = sum([by.share(part, self.processes) for by in self.aspects[slot]])
+            known = shares[number] = known % self.processes
         return known
 
     # -- states --------------------------------------------------------------------------------
@@ -198,13 +166,6 @@ class Worker:
         self.depth = self.level + 1
         return number
 
-    def size(self) -> int:
-        """How many states there are here."""
-        return len(self.states)
-
-    def state(self, number: int) -> int:
-        return self.states[number]
-
     def parent(self, number: int) -> int:
         return self.parents[number]
 
@@ -212,25 +173,13 @@ class Worker:
         """Are no more wanted?"""
         return len(self.states) >= self.most
 
-    def work(self, batch: int) -> bool:
-        """Expand ``batch`` states of this level, unless it is full before that; False when there is
-        none left."""
-        stop = min(self.level_end, self.expanded + batch)
-        model = self.model
-        while self.expanded < stop and not self.full():
-            here = self.expanded
-            model.expand(self.state(here))
-            self.transitions += len(model.successors)
-            if self.graph:
-                self.degrees.append(len(model.successors))
-                self.number(here)
-            else:
-                self.collect(here)
-            for fault in model.faults:
-                if fault.name not in self.firsts:
-                    self.firsts[fault.name] = First(self.level, here, fault)
-            self.expanded = here + 1
-        return self.expanded < self.level_end
+    def goes_on(self) -> bool:
+        """False if this level is done with, or there are enough states."""
+        return self.expanded < self.level_end and not self.full()
+
+    def found(self, here: int, fault: Fault) -> None:
+        if fault.name not in self.firsts:
+            self.firsts[fault.name] = First(self.level, here, fault)
 
     def collect(self, here: int) -> None:
         """Keep or send those successors of a state that were not seen here."""
@@ -244,13 +193,14 @@ class Worker:
                 self.states.append(state)
                 self.parents.append((me << SHIFT) + here)
                 self.depth = self.level + 1
-                self.found += 1
+                self.fresh += 1
             elif state not in away:
                 away.add(state)
                 self.send(owner, state, here)
 
     def number(self, here: int) -> None:
         """The same, and note every transition where it leads to."""
+        self.degrees.append(len(self.model.successors))
         for state in self.model.successors:
             number = self.numbers.get(state, -1)
             if number < 0:
@@ -258,7 +208,7 @@ class Worker:
                 if owner != self.me:
                     self.send(owner, state, here)
                     continue
-                self.found += 1
+                self.fresh += 1
                 number = self.keep(state, (self.me << SHIFT) + here)
             self.join(self.me, here, number)
 
@@ -282,16 +232,16 @@ class Worker:
             self.introduce(owner, state)
         out.states.append(state)
         out.sources.append(here)
-        self.found += 1  # as far as is known here
+        self.fresh += 1
 
     def introduce(self, owner: int, state: int) -> None:
         """Send the parts of a state, so that its halves are known."""
         out, told = self.out[owner], self.told[owner]
-        parts = self.model.parts(state)
+        parts = self.system.parts(state)
         for slot, number in enumerate(parts):
             if number >= self.common[slot] and number not in told[slot]:
                 told[slot].add(number)
-                out.meanings.append((slot, number, self.model.meaning(slot, number)))
+                out.meanings.append((slot, number, self.system.meaning(slot, number)))
         out.examples.append(state)
         out.parts.extend(array("q", parts))
 
@@ -306,7 +256,7 @@ class Worker:
     def farewell(self, owner: int, full: bool) -> Batch:
         """The last of this level; or of all, if no more states are wanted."""
         out = self.out[owner]
-        out.last, out.found, out.full = True, self.found, full
+        out.last, out.found, out.full = True, self.fresh, full
         self.out[owner] = Batch(self.me, self.level + 1)
         return out
 
@@ -332,7 +282,7 @@ class Worker:
 
     def learn(self, batch: Batch) -> None:
         """Which halves the sender means by its numbers."""
-        model, here = self.model, self.here[batch.sender]
+        model, here = self.system, self.here[batch.sender]
         firsts, seconds = self.firsts_here[batch.sender], self.seconds_here[batch.sender]
         for slot, number, part in batch.meanings:
             here[slot][number] = model.number_of(slot, part)
@@ -350,8 +300,8 @@ class Worker:
     def descend(self) -> None:
         """Everybody has said what this level leads to."""
         self.level += 1
-        self.level_end = self.size()
-        self.found = 0
+        self.level_end = self.count()
+        self.fresh = 0
         self.away.clear()
 
     # -- afterwards ----------------------------------------------------------------------------
@@ -366,7 +316,7 @@ class Worker:
             self.turn_round()
             ends = [number for number, degree in enumerate(degrees) if degree == 0]
         origins, begins = self.origins, self.begins
-        elsewhere = [array("q") for _ in range(self.count)]
+        elsewhere = [array("q") for _ in range(self.processes)]
         for number in ended:
             degrees[number] -= 1
             if degrees[number] == 0:
@@ -388,7 +338,7 @@ class Worker:
 
     def turn_round(self) -> None:
         """Sort the transitions to states here by these states."""
-        begins = [0] * (self.size() + 1)
+        begins = [0] * (self.count() + 1)
         for head in self.heads:
             begins[head] += 1
         total = 0
@@ -404,8 +354,8 @@ class Worker:
         self.tails, self.heads = array("q"), array("q")
 
     def meaning(self, number: int) -> list[Part]:
-        parts = self.model.parts(self.state(number))
-        return [self.model.meaning(slot, part) for slot, part in enumerate(parts)]
+        parts = self.system.parts(self.state(number))
+        return [self.system.meaning(slot, part) for slot, part in enumerate(parts)]
 
 
 def put(row: list[int], at: int, value: int) -> None:

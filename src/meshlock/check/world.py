@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from array import array
+from typing import Any
 
 from meshlock.algorithms.recovery.records import Config, Epoch, Fence
+from meshlock.check import kinds
 from meshlock.check.packing import SPREAD
 
 Step = tuple[int, int]
@@ -20,21 +22,22 @@ Writes = tuple[tuple[Disk, tuple[int, ...]], ...]
 for the latest promise stands for all before it."""
 Hanging = tuple[int, Writes]
 """A node whose disk hangs."""
-Known = tuple[
-    tuple[Orphan, ...], tuple[int, ...], Fence, tuple[int, ...], int, int, tuple[Hanging, ...]
-]
-"""Orphans, what is left of the bounds, the highest fence so far, links that are cut, the priority
-that is due, k of the last token that could be used, disks that hang."""
+Around = tuple[Any, ...]
+"""What is neither of one node nor on its way, in this order: orphans, what is left of the bounds,
+the highest fence so far, links that are cut, the priority that is due, k of the last token that
+could be used, disks that hang."""
+ORPHANS, LEFT, FENCE, CUTS, DUE, SIZE, HANGING = range(7)
 
 
 class Rest:
-    """What is neither of one node nor on its way. Equal ones are one object, with a number."""
+    """What is around; equal ones are one object, with a number."""
 
     __slots__ = (
         "cuts",
         "due",
         "fence",
         "hanging",
+        "known",
         "left",
         "number",
         "orphans",
@@ -44,54 +47,42 @@ class Rest:
         "spent",
     )
 
-    def __init__(self, rests: Rests, known: Known) -> None:
+    def __init__(self, rests: Rests, known: Around) -> None:
         self.rests = rests
         self.number = len(rests.all)
+        self.known = known
+        self.orphans: tuple[Orphan, ...]
+        self.left: tuple[int, ...]
+        self.fence: Fence
+        self.cuts: tuple[int, ...]
+        self.hanging: tuple[Hanging, ...]
+        self.due: int
+        self.size: int
         self.orphans, self.left, self.fence, self.cuts, self.due, self.size, self.hanging = known
         self.own = rests.own.setdefault(self.left, {})
         self.spent: dict[int, Rest] = {}
 
-    def but(
-        self,
-        *,
-        orphans: tuple[Orphan, ...] | None = None,
-        left: tuple[int, ...] | None = None,
-        fence: Fence | None = None,
-        cuts: tuple[int, ...] | None = None,
-        due: int | None = None,
-        size: int | None = None,
-        hanging: tuple[Hanging, ...] | None = None,
-    ) -> Rest:
-        """The same with these instead."""
-        return self.rests.find(
-            (
-                self.orphans if orphans is None else orphans,
-                self.left if left is None else left,
-                self.fence if fence is None else fence,
-                self.cuts if cuts is None else cuts,
-                self.due if due is None else due,
-                self.size if size is None else size,
-                self.hanging if hanging is None else hanging,
-            )
-        )
+    def but(self, item: int, value: object) -> Rest:
+        """The same with this instead of one item."""
+        return self.rests.find((*self.known[:item], value, *self.known[item + 1 :]))
 
     def spend(self, budget: int) -> Rest:
         spent = self.spent.get(budget)
         if spent is None:
             left = list(self.left)
             left[budget] -= 1
-            spent = self.spent[budget] = self.but(left=tuple(left))
+            spent = self.spent[budget] = self.but(LEFT, tuple(left))
         return spent
 
 
 class Rests:
     def __init__(self) -> None:
         self.all: list[Rest] = []
-        self.known: dict[Known, Rest] = {}
+        self.known: dict[Around, Rest] = {}
         self.own: dict[tuple[int, ...], dict[Step, list[Step]]] = {}
         """By what is left of the bounds, then by node and place: what that node can do of itself"""
 
-    def find(self, known: Known) -> Rest:
+    def find(self, known: Around) -> Rest:
         rest = self.known.get(known)
         if rest is None:
             rest = self.known[known] = Rest(self, known)
@@ -125,6 +116,17 @@ class World:
     def spend(self, budget: int) -> None:
         self.rest = self.rest.spend(budget)
 
+    def standing(self, client: int) -> int:
+        """As it asked or changed it, whatever its node believes."""
+        changed = self.rest.left[kinds.LEFT_REQUESTS + client - 1]
+        return -changed if changed < 0 else client
+
+    def changes(self, client: int, standing: int) -> None:
+        """Its request has another priority from now on; standing 0: no matter which."""
+        left = list(self.rest.left)
+        left[kinds.LEFT_REQUESTS + client - 1] = -standing
+        self.rest = self.rest.but(LEFT, tuple(left))
+
     def writes(self, i: int) -> Writes | None:
         """What the disk of this node is to write; None if it does not hang."""
         for node, writes in self.rest.hanging:
@@ -139,12 +141,12 @@ class World:
         if writes is not None:
             hanging.append((i, writes))
             hanging.sort(key=node_of)
-        self.rest = self.rest.but(hanging=tuple(hanging))
+        self.rest = self.rest.but(HANGING, tuple(hanging))
 
 
 class Worlds:
     """Worlds as numbers: that of the row of places, and that of the mailbox with the rest, as a
-    pair."""
+    pair. A step changes most of them, so that a tree of pairs would be slower."""
 
     def __init__(self) -> None:
         self.rests = Rests()

@@ -17,7 +17,7 @@ from meshlock.settings import Settings, option
 
 if TYPE_CHECKING:
     from meshlock.check.disk import Space
-    from meshlock.check.verdict import Verdict
+    from meshlock.check.verdict import Checking
 
 BATCH = 5_000
 """States between two looks at the progress line and at Ctrl-C."""
@@ -115,7 +115,7 @@ def check(
     """
     from meshlock.check.arguments import judged, refuse_unjudged, setup
     from meshlock.check.unspent import refuse_vacuous
-    from meshlock.check.verdict import checking as begin
+    from meshlock.check.verdict import Checking
 
     if manifest:
         rerun(search.max_states, json)
@@ -132,7 +132,7 @@ def check(
     refuse_unjudged(what, names, search.reduction)
     refuse_vacuous(what, names)
     by = "symmetry" if search.symmetry else search.reduction
-    checking = begin(what, judged(names), search.max_states, by, search.workers, search.space())
+    checking = Checking(what, judged(names), search.max_states, by, search.workers, search.space())
     cpu, interrupted = explore(checking)
     cpu += checking.cpu()
     violations, stopped = checking.violations(), checking.explorer.stopped
@@ -161,7 +161,7 @@ def small_set_up(name: str) -> tuple[dict[str, Any], list[str]]:
     return words_of(found, found.algorithm), properties_of(found)
 
 
-def explore(checking: Verdict) -> tuple[float, bool]:
+def explore(checking: Checking) -> tuple[float, bool]:
     """To the end, to --max-states or to Ctrl-C; the CPU time, and whether it was the last."""
     from meshlock.simulate.whole_run import Stretch
 
@@ -197,7 +197,7 @@ def rerun(most: int, json: bool) -> None:
     report(json, record, lambda: f"{len(rows)} set-ups, {wrong} of them changed.", code=wrong > 0)
 
 
-def story(checking: Verdict, cpu: float) -> str:
+def story(checking: Checking, cpu: float) -> str:
     from meshlock.check.story import pages
 
     lines: list[str] = []

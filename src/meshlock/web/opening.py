@@ -19,9 +19,11 @@ import msgspec
 from meshlock.algorithms.mutants import catalogue
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.algorithms.registry import find
-from meshlock.check.counterexample import Search
-from meshlock.check.mutants import command
+from meshlock.check.arguments import judged
+from meshlock.check.mutants import command, properties_of, setup_of
+from meshlock.check.retold import write_trace
 from meshlock.check.riddles import riddle, riddles
+from meshlock.check.verdict import Checking
 from meshlock.errors import Refused
 from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
 from meshlock.live.interfaces.site import Response, Route
@@ -99,16 +101,19 @@ class Counterexample:
         self.index: Index | None = None
 
     def progress(self) -> Iterator[str]:
-        search = Search(self.mutant, MOST_STATES)
-        while search.run(AT_ONCE):
-            yield search.progress()
-        found = search.found
+        mutant, name = self.mutant, self.mutant.breaks
+        what = setup_of(mutant, mutant.algorithm)
+        check = Checking(what, judged(properties_of(mutant)), MOST_STATES)
+        while name not in check.explorer.violations and check.run(AT_ONCE):
+            yield check.progress()
+        found = next((way for way in check.violations() if way.name == name), None)
         if found is None:
             raise Refused(
-                f"It takes too long here: nothing was found among {search.progress()}. "
+                f"It takes too long here: nothing was found among {check.progress()}. "
                 f"Use {command(self.mutant)} --trace way.jsonl, and open that file."
             )
-        self.index = written(self.mutant.name, search.write)
+        way = found
+        self.index = written(mutant.name, lambda file: write_trace(check.model, way, file))
         self.index.report(found.name, found.text)
 
 
