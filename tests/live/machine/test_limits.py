@@ -341,11 +341,12 @@ class Fails:
         self.calls = 0
         self.again = asyncio.Event()
 
-    def __call__(self, *_: object) -> None:
+    def __call__(self, *_: object) -> tuple[()]:
         self.calls += 1
         if self.calls == 1:
             raise OverflowError("of a test")
         self.again.set()
+        return ()
 
 
 def test_a_timer_that_fails_comes_back_and_is_counted(caplog: pytest.LogCaptureFixture) -> None:
@@ -358,7 +359,7 @@ def test_a_timer_that_fails_comes_back_and_is_counted(caplog: pytest.LogCaptureF
                 ("tick", a._local.mesh, "notice_silence"),
                 ("routed", a._local.mesh.router, "tick"),
                 ("map", a._local.mesh.link_map, "pay"),
-                ("views", a._local.views, "ask_all"),
+                ("views", a._local.views, "others"),
             ):
                 whole, part = getattr(owner, name), Fails()
                 setattr(owner, name, part)

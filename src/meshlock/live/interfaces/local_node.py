@@ -121,7 +121,6 @@ class LocalNode:
             await self.stop(self._mesh)
 
     async def stop(self, mesh: Mesh) -> None:
-        self.views.close()
         await mesh.close()
         for pool in self.pools.values():
             pool.participation.stop()

@@ -148,8 +148,9 @@ class LinkMap:
             if age(record) < age(known):
                 self.owed.setdefault(peer, set()).add(record.name)
                 self.soon()
-            else:
-                self.has(peer, record.name)
+            else:  # it has told us the record that we were about to tell it
+                self.fresh.get(record.name, set()).add(peer)
+                self.owed.get(peer, set()).discard(record.name)
         elif self.believes(peer, record):
             if record.name == self.me:  # of a former life of ours
                 self.publish(record.number + 1)
@@ -159,11 +160,6 @@ class LinkMap:
             self.changed(record.name, peer)
             if len(self.records) >= 2 * MOST_NODES or self.named >= 2 * MOST_LINKS:
                 self.make_room()
-
-    def has(self, peer: str, name: str) -> None:
-        """It has told us the record that we were about to tell it."""
-        self.fresh.get(name, set()).add(peer)
-        self.owed.get(peer, set()).discard(name)
 
     def believes(self, peer: str, record: LinksFrame) -> bool:
         """Does the node of that name say so? A neighbour that tells more than it can have heard

@@ -97,9 +97,10 @@ class Mesh:
         self.clock: Callable[[], int] = (
             partial(clock_gettime_ns, clock.AWAKE_OR_NOT)
             if clock_rate == 1.0
-            else self.skewed_clock
+            else lambda: int(clock.nanoseconds() * clock_rate)
         )
-        """Nanoseconds, from no particular moment on; it goes on while the machine sleeps."""
+        """Nanoseconds, from no particular moment on; it goes on while the machine sleeps. It runs
+        faster or slower than it should only in tests of what is promised then."""
         self.sessions: dict[str, LinkSession] = {}
         self.open: dict[str, LinkConnection] = {}
         self.heard: dict[str, float] = {}  # peer: when its last connection fell silent
@@ -300,10 +301,6 @@ class Mesh:
 
     # -- how long messages travel ------------------------------------------------------
 
-    def skewed_clock(self) -> int:
-        """Runs faster or slower than it should, for tests of what is promised then."""
-        return int(clock.nanoseconds() * self.clock_rate)
-
     def stamp(self, peer: str) -> tuple[int, int]:
         """What a message to this peer takes along, so that it can bound the message's travel.
 
@@ -422,8 +419,8 @@ class Mesh:
 
     # -- ending ------------------------------------------------------------------------
 
-    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = self.failures.mind("link", self.loop.create_task(work))
+    def start(self, work: Coroutine[Any, Any, None], where: str = "link") -> asyncio.Task[None]:
+        task = self.failures.mind(where, self.loop.create_task(work))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
         return task

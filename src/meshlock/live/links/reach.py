@@ -112,7 +112,8 @@ class Reach:
         if not here.is_unspecified:
             return () if here.is_loopback and not any(map(is_local, seen)) else (f"{host}:{port}",)
         hosts = sorted(seen, key=lambda host: (is_local(host), -seen[host], host))
-        return tuple([f"{bracketed(host)}:{port}" for host in hosts[:MOST_ADDRESSES]])
+        hosts = [f"[{host}]" if ":" in host else host for host in hosts[:MOST_ADDRESSES]]
+        return tuple([f"{host}:{port}" for host in hosts])
 
     # -- who is to be dialled ------------------------------------------------------------
 
@@ -301,10 +302,6 @@ def place(name: str) -> int:
 
 def host_of(address: str) -> str:
     return address.rpartition(":")[0].strip("[]")
-
-
-def bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 def is_address(host: str) -> bool:

@@ -282,8 +282,11 @@ class Birth:
             self.make()
             return
         if what:
+            if self.pool.promises is not None:
+                self.pool.promises.open()
             self.writing = True
-            self.mesh.start(self.vote(what, self.election.founders.get(what, self.pool.me)))
+            founder = self.election.founders.get(what, self.pool.me)
+            self.mesh.start(self.vote(what, founder), "disk")
         self.send_ballot()
 
     async def vote(self, identity: int, founder: str) -> None:
@@ -294,7 +297,6 @@ class Birth:
             self.wanted = under_another_identity(self.wanted)
         try:
             if promises is not None:
-                promises.open()
                 withdrawn = (*election.withdrawn, before) if before else tuple(election.withdrawn)
                 voted = Voted(identity, founder, withdrawn[-MOST_WITHDRAWN:])
                 write = partial(promises.store, self.pool.name, voted)

@@ -150,7 +150,7 @@ class TokenWatch:
 
     def begin(self) -> None:
         if self.watching is None:
-            self.watching = self.adapter.mesh.start(self.watch())
+            self.watching = self.adapter.mesh.start(self.watch(), "pool")
 
     async def watch(self) -> None:
         """All nodes within reach are asked when the token has not been here for long."""

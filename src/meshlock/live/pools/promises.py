@@ -155,7 +155,11 @@ class Promises:
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(path)
-            self.sync_folder()
+            folder = os.open(self.folder, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
         except OSError as error:
             if not self.failure:
                 log_event(ERROR, "promise not written", file=str(path), reason=str(error))
@@ -172,11 +176,3 @@ class Promises:
                 self.path(pool, kind).unlink(missing_ok=True)
         except OSError as error:
             log_event(ERROR, "pool file not removed", pool=pool, reason=str(error))
-
-    def sync_folder(self) -> None:
-        """Have the folder itself on disk."""
-        folder = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)

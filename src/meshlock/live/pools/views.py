@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,9 +42,9 @@ EVERY = 1.0  # seconds between two rounds of questions, for up to AT_ONCE nodes
 AT_ONCE = 64
 WATCHED_FOR = 3.0  # seconds after which nobody looks any more, unless he has looked again
 MOST_WATCHED = 8
-MOST_ROUNDS = 32
 ANSWERS_PER_SECOND = 10.0  # to one node about one pool, and as many at a stretch
 COLLECTED_WITHIN = 0.25  # seconds until a node that has not answered is left out
+ANSWERED_WITHIN = 30.0  # the same, where somebody looks
 MOST_BYTES = 16 * 1024  # no view is longer
 MOST_TOLD = 20  # grants, and waiting clients, that one answer names; the rest are counted
 
@@ -222,10 +223,8 @@ class Views:
         self.pools = pools
         self.watched: dict[str, float] = {}  # pool: until when
         self.heard: dict[str, dict[str, tuple[float, View]]] = {}  # pool, node: asked when
-        self.rounds: dict[int, tuple[str, float]] = {}  # question: pool, when
-        self.questions: Questions[View] = Questions()  # to one node each
+        self.questions: Questions[View] = Questions()  # to one node each, about one pool
         self.rates = RateLimits(MOST_NODES)  # of answers, by who asks about what
-        self.asking: asyncio.TimerHandle | None = None
         mesh.receivers[VIEWS] = self
 
     # -- looking -----------------------------------------------------------------------
@@ -233,39 +232,52 @@ class Views:
     def watch(self, pool: str) -> dict[str, tuple[float, View]]:
         """What others have told of this pool, with the age of it in seconds; asks for more."""
         now = self.mesh.time()
-        if pool in self.watched or len(self.watched) < MOST_WATCHED:
-            self.watched[pool] = now + WATCHED_FOR
-        if self.asking is None:
-            self.mesh.failures.run("views", self.ask)
-        heard = self.heard.get(pool, {})
-        return {node: (now - asked, view) for node, (asked, view) in heard.items()}
+        if pool not in self.watched:
+            if len(self.watched) >= MOST_WATCHED:
+                return {}
+            self.heard[pool] = {}
+            self.mesh.start(self.keep_asking(pool), "views")
+        self.watched[pool] = now + WATCHED_FOR
+        return {node: (now - asked, view) for node, (asked, view) in self.heard[pool].items()}
 
-    def ask(self) -> None:
-        """Ask all nodes, and again after a while if somebody still looks, whatever fails."""
-        self.asking = None
+    async def keep_asking(self, pool: str) -> None:
+        """For as long as somebody looks; a node that is slow to answer keeps none of the others."""
         try:
-            self.ask_all()
+            while (asked := self.mesh.time()) <= self.watched[pool]:
+                learn = partial(self.learn, pool, asked)
+                self.mesh.start(self.ask(pool, ANSWERED_WITHIN, learn), "views")
+                await asyncio.sleep(self.pause())
         finally:
-            if self.watched:
-                self.asking = self.mesh.failures.later(self.pause(), "views", self.ask)
+            del self.watched[pool], self.heard[pool]
 
-    def ask_all(self) -> None:
-        now = self.mesh.time()
-        for pool in [pool for pool, until in self.watched.items() if until < now]:
-            del self.watched[pool]
-            self.heard.pop(pool, None)
-        if not self.watched:
-            self.rounds.clear()
-            return
-        nodes = self.others()
-        for pool in self.watched:
-            self.questions.last += 1
-            self.rounds[self.questions.last] = (pool, now)
-            for name in nodes:
-                self.say(name, ASK, (self.questions.last, pool))
-        self.mesh.flush()
-        while len(self.rounds) > MOST_ROUNDS:
-            del self.rounds[next(iter(self.rounds))]
+    def learn(self, pool: str, asked: float, node: str, view: View) -> None:
+        heard = self.heard.get(pool, {})
+        if node not in heard or heard[node][0] <= asked:  # not overtaken by a later answer
+            heard[node] = (asked, view)
+
+    async def collect(self, pool: str) -> dict[str, View]:
+        """What all nodes that can be reached say of this pool now."""
+        views = {self.mesh.name: brief(self.pools.get(pool))}
+        await self.ask(pool, COLLECTED_WITHIN, views.__setitem__)
+        return views
+
+    async def ask(self, pool: str, within: float, learn: Callable[[str, View], None]) -> None:
+        """Ask all nodes that can be reached, and wait for their answers, or for so long."""
+
+        async def learned(name: str, answer: asyncio.Future[View]) -> None:
+            learn(name, await answer)
+
+        with ExitStack() as open_questions:
+            answers = []
+            for name in self.others():
+                question = self.questions.ask(f"{name}/{pool}")
+                number, answer = open_questions.enter_context(question)
+                answers.append(learned(name, answer))
+                self.say(name, ASK, (number, pool))
+            self.mesh.flush()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within):
+                    await asyncio.gather(*answers)
 
     def others(self) -> list[str]:
         link_map = self.mesh.link_map
@@ -273,19 +285,6 @@ class Views:
 
     def say(self, node: str, kind: str, message: Question | Answer) -> None:
         self.mesh.router.send(node, Content(VIEWS, 0, kind, encode(message)))
-
-    async def collect(self, pool: str) -> dict[str, View]:
-        """What all nodes that can be reached say of this pool now."""
-        views = {self.mesh.name: brief(self.pools.get(pool))}
-        with ExitStack() as open_questions:
-            asked: dict[str, asyncio.Future[View]] = {}
-            for name in self.others():
-                number, asked[name] = open_questions.enter_context(self.questions.ask(name))
-                self.say(name, ASK, (number, pool))
-            self.mesh.flush()
-            if asked:
-                await asyncio.wait(asked.values(), timeout=COLLECTED_WITHIN)
-            return views | {name: one.result() for name, one in asked.items() if one.done()}
 
     def pause(self) -> float:
         """Seconds until all are asked again: the more there are, the less often."""
@@ -296,29 +295,17 @@ class Views:
     def receive(self, sender: str, frame: Carry | RoutedFrame) -> None:
         try:
             if frame.kind == ASK:
-                self.answer(sender, *read_question(frame.payload))
+                self.is_asked(sender, *read_question(frame.payload))
             elif frame.kind == VIEW:
-                self.learn(sender, *read_answer(frame.payload))
+                self.is_answered(sender, *read_answer(frame.payload))
         except BadFrame as error:
             self.mesh.refusals.note(sender, f"it sent an invalid view: {error}")
 
-    def answer(self, asker: str, question: int, pool: str) -> None:
+    def is_asked(self, asker: str, question: int, pool: str) -> None:
         if self.rates.take((asker, pool), ANSWERS_PER_SECOND, self.mesh.time()):
             self.say(asker, VIEW, (question, pool, packed(brief(self.pools.get(pool)))))
 
-    def learn(self, node: str, question: int, pool: str, view: bytes) -> None:
+    def is_answered(self, node: str, question: int, pool: str, view: bytes) -> None:
         if question in self.questions.asked:
-            self.questions.answered(node, question, told_by(node, read_view(view)))
-            return
-        asked_about, asked = self.rounds.get(question, ("", 0.0))
-        if asked_about != pool or pool not in self.watched:
-            return
-        if node not in self.mesh.link_map.links or node == self.mesh.name:
-            return
-        heard = self.heard.setdefault(pool, {})
-        if node not in heard or heard[node][0] <= asked:  # not overtaken by a later answer
-            heard[node] = (asked, told_by(node, read_view(view)))
-
-    def close(self) -> None:
-        if self.asking is not None:
-            self.asking.cancel()
+            told = told_by(node, read_view(view))
+            self.questions.answered(f"{node}/{pool}", question, told)
