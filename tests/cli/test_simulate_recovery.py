@@ -48,7 +48,7 @@ def test_people_are_told_what_runs():
     words = " ".join(result.stdout.split())
     assert "Requests straight to the token" in words
     assert "direct, with recovery by 5 members" in words
-    assert "no violation of safety, leases, fences" in words
+    assert "no violation of safety, leases, slots, fences" in words
 
 
 TOKENS = ["jiang", "reverse-link", "naimi-trehel", "raymond", "centralized"]

@@ -187,7 +187,7 @@ def verdict(run: Simulation, figures: dict[str, Any]) -> Text:
         return shown
     checked = "safety"
     if isinstance(run, RecoverySimulation):
-        checked += ", leases, fences, one token per epoch, conservation"
+        checked += ", leases, slots, fences, one token per epoch, conservation"
     elif run.balanced:
         checked += ", one token, conservation"
     if run.monitor.ordered or (isinstance(run, RecoverySimulation) and run.order is not None):
