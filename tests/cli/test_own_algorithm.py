@@ -51,7 +51,7 @@ def commands() -> list[tuple[str, str]]:
     found = []
     for block in blocks("console"):
         first, *said = block.splitlines()
-        if first.startswith("$ meshlock check") and "--trace" not in first:
+        if first.startswith("$ meshlock check --algorithm mine.py") and "--trace" not in first:
             found.append((first.removeprefix("$ meshlock "), "\n".join(said)))
     return found
 
