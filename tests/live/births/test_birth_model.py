@@ -46,6 +46,8 @@ class World:
     def __init__(self, setting: Setting, make: type[Election]) -> None:
         self.names = names = setting.names
         self.nodes = {name: make(name) for name in names}
+        self.numbers: dict[object, int] = {}  # of all that a node had in mind in any world
+        self.minds = {name: self.mind(name) for name in names}
         self.own = dict.fromkeys(names, 0)
         self.own |= {name: place for place, name in enumerate(reversed(setting.founders), 1)}
         self.disks: dict[str, Voted | None] = dict.fromkeys(names)
@@ -56,7 +58,7 @@ class World:
 
     def state(self) -> object:
         return (
-            tuple([(node.choice, node.ballot()) for node in self.nodes.values()]),
+            tuple(self.minds.values()),
             tuple(self.own.values()),
             tuple(
                 [(disk.identity, disk.withdrawn) if disk else None for disk in self.disks.values()]
@@ -68,9 +70,14 @@ class World:
             self.losses,
         )
 
+    def mind(self, name: str) -> int:
+        node = self.nodes[name]
+        return self.numbers.setdefault((node.choice, node.ballot()), len(self.numbers))
+
     def copied(self) -> World:
+        """Nodes are shared until they act."""
         other = copy(self)
-        other.nodes = {name: copied(node) for name, node in self.nodes.items()}
+        other.nodes, other.minds = dict(self.nodes), dict(self.minds)
         other.own, other.disks, other.pool = dict(self.own), dict(self.disks), dict(self.pool)
         return other
 
@@ -117,7 +124,9 @@ class World:
             self.pool[name] = 0
             self.restart(name)
         else:
+            self.nodes[name] = copied(self.nodes[name])
             self.act(name, others)
+        self.minds[name] = self.mind(name)
 
     def act(self, name: str, others: tuple[str, ...]) -> None:
         """A vote is on disk before anybody is told."""

@@ -17,8 +17,7 @@ from whole import WHOLE
 
 LIVE = Path(__file__).parents[1]
 PROGRAM = """
-import gc, sys
-gc.set_threshold(50_000, 20, 100)
+import sys
 from pathlib import Path
 from virtual_chaos import chaos
 print([one[:2] for one in chaos(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))])

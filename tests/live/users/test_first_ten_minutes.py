@@ -124,7 +124,6 @@ def installed(clone: Path) -> Path:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, clone)
     quick = {"PIP_QUIET": "1", "PIP_RETRIES": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    quick |= {"PIP_NO_COMPILE": "1"}  # Python does, what is used
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     with step("install as the README prints it"):
         done = subprocess.run(
