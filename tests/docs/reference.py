@@ -247,7 +247,7 @@ PYTHON = {
 OF_A_NODE = ("start", "close", "pool", "create_pool", "connect", "address", "status")
 MEMBERS = {
     "Node": (*OF_A_NODE, "configured"),
-    "Grant": ("held", "lost", "until", "lease", "wait_lost", "at_end", "release"),
+    "Grant": ("pool", "held", "lost", "until", "lease", "wait_lost", "at_end", "release"),
     "BlockingNode": OF_A_NODE,
     "BlockingClient": ("pool", "status", "close"),
     "BlockingClientPool": (),

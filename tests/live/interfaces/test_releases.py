@@ -98,7 +98,7 @@ def test_a_release_that_fails_fails_alone() -> None:
             docks = a.pool("docks", permits=2)
             first = await docks.acquire(timeout=LIMIT)
             second = await docks.acquire(timeout=LIMIT)
-            leave, failing = docks._source.adapter.leave, [first.number]
+            leave, failing = docks._source.adapter.leave, [first._number]
 
             def fail_once(number: int) -> None:
                 leave(number)

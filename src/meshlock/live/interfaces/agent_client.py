@@ -134,7 +134,7 @@ class Holding:
         fence, slots = given["fence"], tuple(given["slots"])
         self.grant = Grant(self, 0, self.want, given["priority"], fence, slots, given["met"])
         if session.over:
-            self.grant.revoke()
+            self.grant._revoke()
         else:
             session.holding[self.key] = self
 
@@ -170,10 +170,10 @@ class AgentSession:
             holding.end = event["until"]
         elif holding is not None and event["event"] == "lost":
             del self.holding[event["grant"]]
-            holding.grant.revoke()
+            holding.grant._revoke()
 
-    def end(self, leave: Callable[[Grant], None] = Grant.revoke) -> None:
-        """``Grant.disown``: they belong to another process, which will learn of their end."""
+    def end(self, leave: Callable[[Grant], None] = Grant._revoke) -> None:
+        """``Grant._disown``: they belong to another process, which will learn of their end."""
         self.over = True
         while self.holding:
             leave(self.holding.popitem()[1].grant)
@@ -215,7 +215,7 @@ class AgentClient:
         self.start_anew()
         self.wires.abandon(lines)
         if session is not None:
-            session.end(Grant.disown)
+            session.end(Grant._disown)
 
     # -- connections -------------------------------------------------------------------
 
@@ -453,9 +453,9 @@ class AgentClient:
             await self.gone()
         if status == 200:
             holding.end = understood(said)["until"]
-        if not holding.grant.ended and (status == 404 or holding.left() <= 0):
+        if not holding.grant._ended and (status == 404 or holding.left() <= 0):
             holding.session.holding.pop(holding.key, None)
-            holding.grant.revoke()
+            holding.grant._revoke()
             self.release(Unreleased(holding.key), 0)  # whatever the agent thinks of it
 
 

@@ -66,7 +66,7 @@ class NodeGrant(BlockingGrant):
 
     def release(self, permits: int | None = None) -> None:
         """See :meth:`Grant.release`; after the node's end it does nothing."""
-        if not self._grant.ended:
+        if not self._grant._ended:
             self._node._run(lambda: self._grant.release(permits))
             self.want, self.slots = self._grant.want, self._grant.slots
 

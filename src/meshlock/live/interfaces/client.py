@@ -178,7 +178,7 @@ class ClientGrant(BlockingGrant):
 
     @property
     def held(self) -> bool:
-        return not self._receive().ended
+        return not self._receive()._ended
 
     @property
     def lost(self) -> bool:
@@ -191,16 +191,16 @@ class ClientGrant(BlockingGrant):
     def _receive(self, now: bool = False, seconds: float = 0.0) -> Grant:
         """What the agent says; if it must, it is asked until when the lease was renewed."""
         one, grant = self._holding, self._grant
-        if not grant.ended:
+        if not grant._ended:
             WIRES.receive(one.session, seconds)
-        if not grant.ended and one.end is not None and (now or one.left() <= one.third):
+        if not grant._ended and one.end is not None and (now or one.left() <= one.third):
             finished(one.agent.ask_until(one))
         return grant
 
     def wait_lost(self, timeout: float | None = None) -> bool:
         end = None if timeout is None else time.monotonic() + seconds(timeout)
         holding, grant = self._holding, self._grant
-        while not grant.ended:
+        while not grant._ended:
             wait = LISTEN if end is None else min(LISTEN, end - time.monotonic())
             if wait <= 0:
                 break
@@ -211,12 +211,12 @@ class ClientGrant(BlockingGrant):
     def release(self, permits: int | None = None) -> None:
         """See :meth:`Grant.release`."""
         agent, grant = self._holding.agent, self._grant
-        if grant.ended:
+        if grant._ended:
             return
         try:
             grant.release(permits)
         except BaseException:  # an interrupt, or what a signal handler raises
-            if grant.ended:
+            if grant._ended:
                 agent.release(Unreleased(self._holding.key), 0)
             raise
         self.want, self.slots = grant.want, grant.slots

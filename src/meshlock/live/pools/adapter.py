@@ -429,7 +429,7 @@ class Adapter:
         waiter = self.clients.pop(number)
         if waiter.grant is not None:
             self.measures.lost += 1
-            waiter.grant.revoke()
+            waiter.grant._revoke()
         elif not waiter.abandoned:
             self.again.append(waiter)
 

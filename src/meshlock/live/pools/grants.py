@@ -51,8 +51,8 @@ class Grant:
     """
 
     __slots__ = (
-        *("_at_end", "_lost", "_source", "ended", "fence", "met", "number"),
-        *("permits", "priority", "slots", "want"),
+        *("_at_end", "_ended", "_lost", "_number", "_source"),
+        *("fence", "met", "permits", "priority", "slots", "want"),
     )
 
     def __init__(
@@ -66,14 +66,14 @@ class Grant:
         met: bool | None = None,
     ) -> None:
         self._source = source
-        self.number = number
+        self._number = number
         self.want = want
         self.priority = priority
         self.fence = fence or None
         self.permits = 0
         self.slots = slots
         self.met = met
-        self.ended = False  # released, or lost as far as we have been told
+        self._ended = False  # released, or lost as far as we have been told
         self._lost = False
         self._at_end: list[Callable[[], object]] = []
 
@@ -85,23 +85,23 @@ class Grant:
     @property
     def held(self) -> bool:
         """Neither released nor lost."""
-        return not self.ended and not self._is_over()
+        return not self._ended and not self._is_over()
 
     @property
     def lost(self) -> bool:
         """True once the permits are yours no more although you have not released them. By the
         clock, too: a program that was stopped for longer than its lease need not be told first."""
-        return self._lost or (not self.ended and self._is_over())
+        return self._lost or (not self._ended and self._is_over())
 
     def _is_over(self) -> bool:
-        until = self._source.until(self.number)
+        until = self._source.until(self._number)
         return until is not None and clock.seconds() >= until
 
     @property
     def until(self) -> float | None:
         """When the lease ends unless it is renewed meanwhile, as it is over and over: seconds of
         ``CLOCK_BOOTTIME``. None where the pool has no leases, or the permits are gone."""
-        return None if self.ended else self._source.until(self.number)
+        return None if self._ended else self._source.until(self._number)
 
     @property
     def lease(self) -> float | None:
@@ -110,7 +110,7 @@ class Grant:
 
     async def wait_lost(self) -> bool:
         """Wait until the permits are lost: True; or until you have released them: False."""
-        if not self.ended:
+        if not self._ended:
             from asyncio import Event
 
             over = Event()
@@ -126,27 +126,27 @@ class Grant:
         """Release this many permits, the last of its ``slots`` first; default: all. Once is enough;
         again does nothing. Others can have them when you next await something: what you ask for
         until then goes along."""
-        if not self.ended and permits is not None and part(permits, self.want):
+        if not self._ended and permits is not None and part(permits, self.want):
             self.want -= permits
             self.slots = self.slots[: self.want]
-            self._source.release_some(self.number, permits)
-        elif not self.ended:
-            self.ended = True
-            self._source.release(self.number)
+            self._source.release_some(self._number, permits)
+        elif not self._ended:
+            self._ended = True
+            self._source.release(self._number)
             if self._at_end:
-                self.end()
+                self._end()
 
-    def revoke(self) -> None:
-        if not self.ended:
-            self.ended = True
+    def _revoke(self) -> None:
+        if not self._ended:
+            self._ended = True
             self._lost = True
-            self.end()
+            self._end()
 
-    def disown(self) -> None:
+    def _disown(self) -> None:
         """It belongs to another process, which will hear of its end."""
-        self.ended = self._lost = True
+        self._ended = self._lost = True
 
-    def end(self) -> None:
+    def _end(self) -> None:
         for work in self._at_end:
             work()
 

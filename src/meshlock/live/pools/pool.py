@@ -363,7 +363,7 @@ class LocalPool(Source):
         waiting, adapter.clients = adapter.clients, {}
         for number, waiter in waiting.items():
             if waiter.grant is not None:
-                waiter.grant.revoke()
+                waiter.grant._revoke()
             elif not waiter.abandoned:
                 adapter.clients[number] = waiter
                 adapter.hand_in(waiter)
@@ -431,7 +431,7 @@ class LocalPool(Source):
                 self.mesh.failures.run("request", adapter.abandon, waiter)
             else:
                 left = waiter.grant.lease or 0.0
-                waiter.grant.revoke()
+                waiter.grant._revoke()
                 if adapter.members is None:
                     adapter.leave(waiter.number)
                 else:
