@@ -6,8 +6,9 @@
 One seed is one run, so a finding can be run again; nothing must be found without a sabotage, and
 every sabotage must be. A sabotage (``NAME``, or ``NAME@SEED`` to begin there) is tried in some
 runs of chaos; if these do not notice it, in some random set-ups of the simulator, where its
-mistake is in recovery; and if that does not either, by the test that is named beside it. Runs,
-judge and sabotages are those of the tests (tests/live), which run a few of them.
+mistake is in recovery; and if that does not either, by the test that is named beside it. With
+``--runs 0 --simulate 0`` these tests alone are tried, which takes a minute or two. Runs, judge and
+sabotages are those of the tests (tests/live), which run a few of them.
 """
 
 from __future__ import annotations
