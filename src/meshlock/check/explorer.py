@@ -84,10 +84,8 @@ class Explorer:
         stop = self.expanded + batch
         while self.expanded < stop:
             here = self.expanded
-            if not self.goes_on():
-                return False
-            known = self.count()
-            if here == known or known >= self.most:
+            known = self.reached()
+            if here >= known or known >= self.most:
                 return False
             if here == self.level_end:
                 self.depth += 1
@@ -104,9 +102,9 @@ class Explorer:
                     self.found(here, fault)
         return True
 
-    def goes_on(self) -> bool:
-        """False if it was found that the search is over."""
-        return True
+    def reached(self) -> int:
+        """How many states there are before the next is expanded; -1: it is not to be."""
+        return len(self.states)
 
     def following(self) -> int:
         """The state that is to be expanded."""

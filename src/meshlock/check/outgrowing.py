@@ -67,11 +67,11 @@ class Outgrowing(Explorer):
             self.stopped = self.store.space.trouble(error)
             return False
 
-    def goes_on(self) -> bool:
+    def reached(self) -> int:
         here = self.expanded
         if here == self.level_end or self.crowded():
             self.settle()
-        return self.expanded == here
+        return self.count() if self.expanded == here else -1
 
     def following(self) -> int:
         return self.store.state(self.expanded)

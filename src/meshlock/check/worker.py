@@ -173,9 +173,9 @@ class Worker(Explorer):
         """Are no more wanted?"""
         return len(self.states) >= self.most
 
-    def goes_on(self) -> bool:
-        """False if this level is done with, or there are enough states."""
-        return self.expanded < self.level_end and not self.full()
+    def reached(self) -> int:
+        """-1 if this level is done with, or there are enough states."""
+        return self.count() if self.expanded < self.level_end and not self.full() else -1
 
     def found(self, here: int, fault: Fault) -> None:
         if fault.name not in self.firsts:
