@@ -39,7 +39,7 @@ def measure(title: str, **more: str | int) -> None:
         pass
     cpu = process_time() - started
     gc.enable()
-    messages = sum(run.messages.values())
+    messages = sum(run.measures.messages.values())
     changes = getattr(run, "ups", 0) + getattr(run, "downs", 0)
     print(
         f"{title:34} {cpu:8.2f} s  {run.measures.entries:7} entries  {messages:9} messages "

@@ -7,6 +7,7 @@ The simulator reports as it goes and ``meshlock audit`` reports from a trace.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf
 
 from meshlock.properties.leases import LeaseMonitor
@@ -14,21 +15,17 @@ from meshlock.properties.overtaking import Fence, Overtaking, Pass
 from meshlock.properties.paths import Paths
 
 
+@dataclass
 class WaitJudge:
     """Without ``order`` or ``paths`` that is not judged. ``patient``: what excuses a grant may be
     told later than the grant, as in traces of live nodes."""
 
-    def __init__(
-        self,
-        monitor: LeaseMonitor,
-        paths: Paths | None,
-        order: Overtaking | None,
-        patient: bool = False,
-    ) -> None:
-        self.monitor = monitor
-        self.paths = paths
-        self.order = order
-        self.patient = patient
+    monitor: LeaseMonitor
+    paths: Paths | None
+    order: Overtaking | None
+    patient: bool = False
+
+    def __post_init__(self) -> None:
         self.passed: list[Pass] = []  # that something may yet excuse
         self.asked: dict[int, tuple[int, float]] = {}  # client that waits: its node, since when
         self.late = 0  # requests that had a path, waited too long and were then served or lost

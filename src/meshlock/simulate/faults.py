@@ -3,6 +3,7 @@ members. Times are in time units."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
@@ -15,33 +16,30 @@ if TYPE_CHECKING:
     from meshlock.simulate.recovery import RecoverySimulation
 
 
+@dataclass
 class InjectedFaults:
     """Means of exponential times, 0 for never; each kind of fault has its own random stream."""
 
-    def __init__(
-        self,
-        seed: int,
-        *,
-        crash_every: float = 0.0,
-        down_for: float = 0.0,
-        disks_lost: float = 0.0,
-        cut_every: float = 0.0,
-        cut_for: float = 0.0,
-        kill: str = "",
-        kill_at: float = 0.0,
-        resizes: list[tuple[float, int]] | None = None,
-        members: list[tuple[float, str, int]] | None = None,
-    ) -> None:
+    seed: int
+    crash_every: float = 0.0  # of any node
+    down_for: float = 0.0
+    disks_lost: float = 0.0  # share of the crashes that take the disk as well
+    cut_every: float = 0.0  # from the healing of one to the next
+    cut_for: float = 0.0
+    kill: str = ""  # once, for good: "holder" of the token, or "client" elsewhere
+    kill_at: float = 0.0  # then, or as soon as there is one
+    # when, and how many permits there are to be; in that order
+    resizes: list[tuple[float, int]] = field(default_factory=list)
+    # when, "add" or "remove", and which node
+    members: list[tuple[float, str, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        seed = self.seed
         crashing, cutting = Random(f"{seed}:crashes"), Random(f"{seed}:cuts")
-        self.crash_after = exponential(crash_every, crashing)  # between two crashes, of any node
-        self.restart_after = exponential(down_for, crashing)
-        self.disks_lost = disks_lost  # share of the crashes that take the disk as well
-        self.cut_after = exponential(cut_every, cutting)  # from the healing of one to the next
-        self.heal_after = exponential(cut_for, cutting)
-        self.kill = kill  # once, for good: "holder" of the token, or "client" elsewhere
-        self.kill_at = kill_at  # then, or as soon as there is one
-        self.resizes = resizes or []  # when, and how many permits there are to be; in that order
-        self.members = members or []  # when, "add" or "remove", and which node
+        self.crash_after = exponential(self.crash_every, crashing)
+        self.restart_after = exponential(self.down_for, crashing)
+        self.cut_after = exponential(self.cut_every, cutting)
+        self.heal_after = exponential(self.cut_for, cutting)
         self.crashing = crashing.random
         self.losing = Random(f"{seed}:disks").random
         self.cutting = cutting.random

@@ -171,12 +171,14 @@ def workload(settings: RunSettings) -> Workload:
     levels, due, within = settings.priority.rpartition("deadline:")
     deadlines = duration("priority", within, seed) if due else None
     priorities = span("priority", (levels.rstrip("/") or "0") if due else settings.priority)
-    shares = [
+    raises, parts = [
         share(name, text, 1.0, "a share from 0 to 1, such as 0.1")
         for name, text in (("raise", settings.raise_), ("release-part", settings.release_part))
     ]
     serial, think = settings.workload == "serial", thinking(settings.workload, seed)
-    return Workload(requests, clients, serial, think, wants, priorities, deadlines, seed, *shares)
+    return Workload(
+        requests, clients, serial, think, wants, priorities, deadlines, seed, raises, parts
+    )
 
 
 def thinking(text: str, seed: int) -> Duration | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import log
 from random import Random
 
@@ -10,6 +11,7 @@ from meshlock.simulate.durations import Duration
 from meshlock.world.clients import SimulatedClient
 
 
+@dataclass
 class Workload:
     """A number of requests, spread over the nodes in one of three ways.
 
@@ -18,29 +20,20 @@ class Workload:
     for a time drawn from ``think``.
     """
 
-    def __init__(
-        self,
-        requests: int,
-        clients: int,
-        serial: bool,
-        think: Duration | None,
-        wants: tuple[int, int],
-        priorities: tuple[int, int],
-        deadlines: Duration | None,
-        seed: int,
-        raises: float = 0.0,
-        parts: float = 0.0,
-    ) -> None:
-        self.requests = requests
-        self.clients = clients  # per node
-        self.serial = serial
-        self.think = think
-        self.wants = wants
-        self.priorities = priorities
-        self.deadlines = deadlines
-        self.step = 1  # of priority; where there are deadlines, in grants
-        self.raises = raises  # share of requests whose priority changes
-        self.parts = parts  # share of grants for several permits that are released in parts
+    requests: int
+    clients: int  # per node
+    serial: bool
+    think: Duration | None
+    wants: tuple[int, int]
+    priorities: tuple[int, int]
+    deadlines: Duration | None
+    seed: int
+    raises: float = 0.0  # share of requests whose priority changes
+    parts: float = 0.0  # share of grants for several permits that are released in parts
+    step: int = 1  # of priority; where there are deadlines, in grants
+
+    def __post_init__(self) -> None:
+        seed = self.seed
         self.requester = Random(f"{seed}:requester").random
         self.wanted = Random(f"{seed}:want").random
         self.urgency = Random(f"{seed}:priority").random
