@@ -141,7 +141,14 @@ class Disk:
             self.written, self.unsaved = self.unsaved, None
             self.waiting += self.behind
             self.behind = deque()
-            if await self.mesh.loop.run_in_executor(WRITERS, self.promises.write, self.written):
+            try:
+                well = await self.mesh.loop.run_in_executor(
+                    WRITERS, self.promises.write, self.written
+                )
+            except Exception:
+                self.mesh.failures.note("disk")
+                well = False
+            if well:
                 self.on_disk = self.written.promised
                 while self.waiting:  # what comes meanwhile is behind it
                     effect, self.members.clock = self.waiting.popleft()
