@@ -52,7 +52,7 @@ def walk(algorithm, seed, requests=12, changes=0, most_permits=4, option=None, l
         if action == "leave":
             run.release(whom)
         elif action == "deliver":
-            run.deliver_at(run.on_the_way.find(whom))
+            run.deliver_at(run.place_of(*whom))
         elif action == "request":
             requests -= 1
             want = chance.randint(1, run.scenario.permits)
@@ -73,7 +73,7 @@ def flip(run, chance):
     one, other = chance.choice(pairs)
     if (one, other) not in run.links:
         run.link_up(one, other)
-    elif max(run.on_the_way.find((one, other)), run.on_the_way.find((other, one))) >= 0:
+    elif run.first_on(one, other) is not None:
         return  # both ends would go on talking while the link drains
     elif connected(size, run.links - {(one, other)}):
         run.link_down(one, other)
