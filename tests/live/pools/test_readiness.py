@@ -12,8 +12,14 @@ from pathlib import Path
 import pytest
 from test_lost_disks import LEASE, World, core, pool, run
 
+from meshlock import Node
 from meshlock.live.interfaces.http import unready
 from waiting import a_while
+
+
+def behind(node: Node) -> bool:
+    runner = node._local.pools["docks"].adapter.members
+    return runner is not None and runner.disk.is_behind()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -55,3 +61,43 @@ def test_a_quorum_that_returns_is_ready_when_somebody_can_be_served(
             assert not any(unready(pool(node)) for node in world.nodes.values())
 
     run(tmp_path, "abcde", story, seed)
+
+
+def test_a_node_whose_disk_has_not_taken_the_new_epoch_is_not_ready(tmp_path: Path) -> None:
+    """Its token may grant, but nobody hears of a grant before the disk knows the epoch."""
+
+    async def story(world: World) -> None:
+        world.most_members = 3
+        await world.begin(3)
+        wires = list(world.network.wires.values())
+        for wire in wires:
+            wire.cut()
+        await a_while(12 * LEASE)
+        epoch = max(core(node).member.adopted for node in world.nodes.values())
+        slow: list[str] = []
+
+        def write() -> float:
+            """The first node that has a new epoch waits for its disk."""
+            begun = [
+                name for name, node in world.nodes.items() if core(node).member.adopted > epoch
+            ]
+            if not begun or slow:
+                return 0.0
+            slow.extend(begun)
+            return 2 * LEASE
+
+        world.network.disk = write
+        before, late = sum(map(len, world.granted.values())), 0
+        for wire in wires:
+            wire.heal()
+        while sum(map(len, world.granted.values())) == before:
+            for name, node in world.nodes.items():
+                if core(node).member.usable() and behind(node):
+                    late += 1
+                    assert unready(pool(node)), f"{name} says that it is ready"
+            await a_while(LEASE / 200)
+        assert late > 0
+        await a_while(4 * LEASE)
+        assert not any(unready(pool(node)) for node in world.nodes.values())
+
+    run(tmp_path, "abc", story, 0)

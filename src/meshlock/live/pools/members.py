@@ -262,10 +262,9 @@ class LayerRunner:
             self.sleep()
 
     def note_service(self) -> None:
-        timers = self.node.timers
-        if not timers.stalls(self.member.now):
+        if not self.stalls():
             self.served_at = self.mesh.time()
-        elif timers.quorum_lost():
+        elif self.node.timers.quorum_lost():
             self.served_at = -STALLED  # a quorum that returns has no token yet
 
     def sleep_until_due(self) -> None:
@@ -373,12 +372,19 @@ class LayerRunner:
 
     def unready(self) -> str:
         """Why nobody can be served here, and not only until an epoch has begun; else nothing."""
-        timers = self.node.timers
         lost = self.disk.refuses() or self.quorum_lost()
         recent = self.mesh.time() - self.served_at < STALLED
-        if lost or recent or not timers.stalls(self.member.now):
+        if lost or recent or not self.stalls():
             return lost
-        return self.obstacle() or "the holder of the token is not known"
+        if found := self.obstacle():
+            return found
+        if self.disk.is_behind():
+            return "the disk has not taken the latest epoch yet"
+        return "the holder of the token is not known"
+
+    def stalls(self) -> bool:
+        """What a token here grants is said when the disk knows the epoch, and not before."""
+        return self.disk.is_behind() or self.node.timers.stalls(self.member.now)
 
     def quorum_lost(self) -> str:
         """With the reasons why peers cannot be linked to."""
