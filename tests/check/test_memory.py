@@ -43,8 +43,9 @@ def bytes_per_state(*words: str) -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the resident set")
-def test_a_state_of_raymond_takes_less_than_150_bytes() -> None:
-    assert 20 < bytes_per_state("raymond", "line", "7", "1", "100000") < 150
+def test_a_state_of_raymond_takes_less_than_135_bytes() -> None:
+    """Of 100,000 states half a megabyte, which the system gives more or less, is 5 bytes each."""
+    assert 20 < bytes_per_state("raymond", "line", "7", "1", "270000") < 135
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the resident set")

@@ -463,7 +463,7 @@ def test_requests_that_are_made_again_take_turns_where_an_algorithm_serves_one()
             source.participation.adopt(other, founding=True)
             assert held.lost
             for ask in asks:
-                grant = await asyncio.wait_for(ask, 1.0)
+                grant = await asyncio.wait_for(ask, LIMIT)
                 assert [one.done() for one in asks].count(True) == asks.index(ask) + 1
                 grant.release()
 
