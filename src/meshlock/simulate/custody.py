@@ -22,7 +22,6 @@ A *life* of a link is the time between its forming and its failing; ends know wh
 
 from __future__ import annotations
 
-from functools import partial
 from random import Random
 
 from meshlock.algorithms.actor import Message
@@ -77,8 +76,11 @@ class CustodySimulation(MobileSimulation):
 
     def notice_later(self, line: CustodyLink, end: int, up: bool) -> None:
         """This end will learn that the present life of its link has begun, or is over."""
-        notices = self.notices_return if up else self.notices_failure
-        self.schedule(self.now + self.notice.draw(), partial(notices, line, end, line.life))
+        time, life = self.now + self.notice.draw(), line.life
+        if up:
+            self.schedule(time, lambda: self.notices_return(line, end, life))
+        else:
+            self.schedule(time, lambda: self.notices_failure(line, end, life))
 
     def formed(self, one: int, other: int) -> None:
         line = self.lines.get(self.link(one, other))
@@ -188,7 +190,7 @@ class CustodySimulation(MobileSimulation):
         time = self.now
         for _ in range(links):
             time += self.delay.draw()
-        self.schedule(time, partial(self.come_round, line, end, links))
+        self.schedule(time, lambda: self.come_round(line, end, links))
 
     def come_round(self, line: CustodyLink, end: int, links: int) -> None:
         """The first custody message for this end has come round the failed link."""

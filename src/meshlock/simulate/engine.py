@@ -155,7 +155,7 @@ class Simulation(Steps):
         if self.workload.raises > 0.0:
             after = self.workload.change_after(max(self.hold_time.mean, self.delay.mean))
             if after >= 0.0:
-                self.schedule(self.now + after, partial(self.change_its_priority, client))
+                self.schedule(self.now + after, lambda: self.change_its_priority(client))
         self.submit(client)
         self.rise_later(client)
 

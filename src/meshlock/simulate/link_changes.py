@@ -13,8 +13,6 @@ without an entry).
 
 from __future__ import annotations
 
-from functools import partial
-
 from meshlock.algorithms.actor import Message
 from meshlock.properties.paths import labelled
 from meshlock.simulate.engine import RunSetup, Simulation
@@ -75,7 +73,7 @@ class MobileSimulation(Simulation):
     def await_change(self) -> None:
         change = self.pending = self.changes.next()
         if change is not None:
-            self.schedule(max(change.time, self.now), partial(self.change, change))
+            self.schedule(max(change.time, self.now), lambda: self.change(change))
 
     def change(self, change: NetworkChange) -> None:
         if self.active == 0 and self.all_asked():

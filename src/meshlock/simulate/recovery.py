@@ -91,7 +91,7 @@ class RecoverySimulation(RoutedSimulation):
             self.later(self.until, self.stop)
 
     def later(self, delay: float, happen: Callable[[], object]) -> None:
-        self.schedule(self.now + max(0.0, delay), partial(self.happens, happen))
+        self.schedule(self.now + max(0.0, delay), lambda: self.happens(happen))
 
     def happens(self, happen: Callable[[], object]) -> None:
         self.account()
@@ -220,6 +220,7 @@ class RecoverySimulation(RoutedSimulation):
         self.measures.leaves(orphan, self.now)
 
     def wake_up(self, me: int, life: int, due: float) -> None:
+        self.account()
         if self.due[me] == due and life == self.life(me):
             self.due[me] = NEVER
             self.wake_now(me)
@@ -242,8 +243,8 @@ class RecoverySimulation(RoutedSimulation):
         wanted = self.lives.wake_at(me)
         if wanted < self.due[me]:
             due = self.due[me] = max(wanted, self.now)
-            wake = partial(self.wake_up, me, self.life(me), due)
-            self.schedule(due, partial(self.happens, wake))
+            life = self.life(me)
+            self.schedule(due, lambda: self.wake_up(me, life, due))
         self.faults.stepped(self, me)
 
     # -- the network --------------------------------------------------------------------------
