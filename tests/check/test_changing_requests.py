@@ -85,7 +85,8 @@ def test_a_raise_in_two_steps_lets_a_less_urgent_client_in(name: str) -> None:
     (found,) = explore(what).violations()
     assert (found.name, len(found.labels)) == ("order", 4)
     assert found.text == (
-        "node 0 enters with priority 3 although nothing was in flight and 5 was waiting"
+        "node 0 enters with priority 3 although nothing was in flight and a request of priority 5 "
+        "was waiting"
     )
 
 

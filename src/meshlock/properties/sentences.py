@@ -24,14 +24,14 @@ def uninvited(node: int, client: int) -> str:
 def out_of_order(node: int, priority: float, due: float) -> str:
     return (
         f"node {node} enters with priority {priority:g} although nothing was in "
-        f"flight and {due:g} was waiting"
+        f"flight and a request of priority {due:g} was waiting"
     )
 
 
 def lent_out_of_order(node: int, priority: float, due: float) -> str:
     return (
         f"permits are sent to node {node}, where {priority:g} is the highest priority, although "
-        f"nothing was in flight and {due:g} was waiting"
+        f"nothing was in flight and a request of priority {due:g} was waiting"
     )
 
 
