@@ -17,7 +17,7 @@ import meshlock
 
 ROOT = Path(meshlock.__file__).parent
 
-LINES_OF_ALL = 58_600
+LINES_OF_ALL = 58_400
 """Most lines of Python in src/. A change that saves lines lowers this number; none raises it.
 The aim is 44,000, and a release has at most 48,000."""
 
