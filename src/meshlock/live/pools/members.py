@@ -52,7 +52,7 @@ class Disk:
         self.members = members
         self.mesh = members.mesh
         self.promises = promises
-        self.writing: asyncio.Task[None] | None = None
+        self.writing: asyncio.Future[bool] | None = None
         self.written: Promised | None = None  # what is being written, or has to be tried again
         self.waiting: Waiting = deque()  # for that
         self.unsaved: Promised | None = None  # what has to be written next
@@ -99,8 +99,8 @@ class Disk:
                     self.forget(effect.client)
             else:
                 self.hold(effect)
-        if self.unsaved is not None and self.writing is None:
-            self.writing = self.mesh.failures.mind("disk", self.mesh.loop.create_task(self.write()))
+        if self.unsaved is not None and self.written is None:
+            self.write_next()
         return at_once
 
     def recorded(self, kept: object) -> Promised:
@@ -134,33 +134,36 @@ class Disk:
         if len(line) < MOST_WAITING or not isinstance(effect, Message):
             line.append((effect, self.members.clock))
 
-    async def write(self) -> None:
+    def write_next(self) -> None:
         """The latest promise stands for all before it."""
-        assert self.promises is not None
-        while self.unsaved is not None:
+        if self.unsaved is not None:
             self.written, self.unsaved = self.unsaved, None
             self.waiting += self.behind
             self.behind = deque()
-            try:
-                well = await self.mesh.loop.run_in_executor(
-                    WRITERS, self.promises.write, self.written
-                )
-            except Exception:
-                self.mesh.failures.note("disk")
-                well = False
-            if well:
-                self.on_disk = self.written.promised
-                while self.waiting:  # what comes meanwhile is behind it
-                    effect, self.members.clock = self.waiting.popleft()
-                    perform = self.members.adapter.perform
-                    self.mesh.failures.run("disk", perform, "timer", {}, [effect])
-                self.written = None
-                self.mesh.flush()
-            else:
-                self.waiting = deque([one for one in self.waiting if not is_repeated(one[0])])
-                await asyncio.sleep(RETRY)
-                self.unsaved = self.unsaved or self.written
-        self.writing = None
+        if self.written is not None and self.promises is not None:
+            self.writing = self.mesh.loop.run_in_executor(
+                WRITERS, self.promises.write, self.written
+            )
+            self.writing.add_done_callback(self.done)
+
+    def done(self, writing: asyncio.Future[bool]) -> None:
+        if self.members.closed or writing.cancelled():
+            return
+        self.mesh.failures.run("disk", self.go_on, writing)
+
+    def go_on(self, writing: asyncio.Future[bool]) -> None:
+        if writing.exception() is not None or not writing.result():
+            self.waiting = deque([one for one in self.waiting if not is_repeated(one[0])])
+            self.mesh.failures.later(RETRY, "disk", self.write_next)
+            return
+        assert self.written is not None
+        self.on_disk = self.written.promised
+        while self.waiting:  # what comes meanwhile is behind it
+            effect, self.members.clock = self.waiting.popleft()
+            self.mesh.failures.run("disk", self.members.adapter.perform, "timer", {}, [effect])
+        self.written = None
+        self.write_next()
+        self.mesh.flush()
 
     def close(self) -> None:
         if self.writing is not None:
