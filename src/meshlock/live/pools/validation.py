@@ -201,7 +201,9 @@ class Validation:
         out = sum([entry.permits for one in reports.values() for entry in one.grants])
         for who, one in reports.items():
             if out > self.most_out() and who not in member.members:
-                reports[who] = one._replace(grants=())  # it lapses
+                # without them the report would say that they are over (rule 18)
+                lapsing = [entry._replace(lapsing=True) for entry in one.grants]
+                reports[who] = one._replace(grants=tuple(lapsing))
         promise.report = reports.pop(sender)
         proposal.reports.update(reports)
         return ""
