@@ -21,6 +21,7 @@ from meshlock.check.story import steps
 from meshlock.check.symmetry import Asymmetric, Symmetric
 from meshlock.check.system import System
 from meshlock.errors import setting
+from meshlock.properties.sentences import counted
 
 
 class Checking:
@@ -213,7 +214,7 @@ class Checking:
         if self.sample is not None:
             return (
                 f"; when faults stop in {self.sample.tried:,} of these states, every "
-                f"request is served within {self.sample.worst} ticks"
+                f"request is served within {counted(self.sample.worst, 'tick')}"
             )
         model = self.model
         if not isinstance(model, Plain):
