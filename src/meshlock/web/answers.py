@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
-from meshlock.live.interfaces.site import Response
+from meshlock.live.interfaces.site import HTTPError, HTTPRequest, Response
 
 PAGE = Path(__file__).parent / "page"
 

@@ -18,10 +18,9 @@ from msgspec.structs import asdict
 
 from meshlock.errors import Refused, setting
 from meshlock.live.interfaces.http import Interface
-from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
 from meshlock.live.interfaces.local_node import LocalNode
 from meshlock.live.interfaces.serving import Access
-from meshlock.live.interfaces.site import Handler, Response, Route
+from meshlock.live.interfaces.site import Handler, HTTPError, HTTPRequest, Response, Route
 from meshlock.live.machine import limits
 from meshlock.live.machine.limits import CutFor, Priority, Want
 from meshlock.live.pools.grants import Grant, Pool

@@ -25,8 +25,7 @@ from meshlock.check.retold import write_trace
 from meshlock.check.riddles import riddle, riddles
 from meshlock.check.verdict import Checking
 from meshlock.errors import Refused
-from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
-from meshlock.live.interfaces.site import Response, Route
+from meshlock.live.interfaces.site import HTTPError, HTTPRequest, Response, Route
 from meshlock.simulate import scenario
 from meshlock.simulate.player import play
 from meshlock.trace.reader import BadTrace

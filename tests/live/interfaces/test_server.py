@@ -11,9 +11,8 @@ import pytest
 
 from meshlock.errors import Refused
 from meshlock.live.interfaces import server
-from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
 from meshlock.live.interfaces.places import Caller
-from meshlock.live.interfaces.site import Response, Route, Site, answer
+from meshlock.live.interfaces.site import HTTPError, HTTPRequest, Response, Route, Site, answer
 from waiting import eventually, run
 
 waiting: list[str] = []

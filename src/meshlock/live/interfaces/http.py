@@ -20,7 +20,6 @@ from msgspec.structs import asdict
 from meshlock import __version__
 from meshlock.errors import NoSuchPool, Refused, setting
 from meshlock.live.interfaces import messages
-from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
 from meshlock.live.interfaces.node import Node
 from meshlock.live.interfaces.operations import (
     NONE,
@@ -32,7 +31,7 @@ from meshlock.live.interfaces.operations import (
     post,
 )
 from meshlock.live.interfaces.registry import known_as
-from meshlock.live.interfaces.site import EVENTS, Response, answer
+from meshlock.live.interfaces.site import EVENTS, HTTPError, HTTPRequest, Response, answer
 from meshlock.live.pools.grants import Acquire, Grant, moment, time_left
 from meshlock.live.pools.pool import LocalPool
 from meshlock.live.pools.status import Picture, PoolStatus, Status

@@ -9,13 +9,12 @@ versions, the ``Host`` header, codings that we do not speak, and how long everyt
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import unquote
 
-import msgspec
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
+from meshlock.live.interfaces.site import HTTPError, HTTPRequest
 from meshlock.live.machine import limits
 
 if TYPE_CHECKING:
@@ -28,45 +27,6 @@ LONGEST = LONGEST_HEAD + 2 * MOST_BODY
 
 PIECE = 4096
 """Bytes that are parsed at a time, so that few requests are parsed ahead of their turn."""
-
-LATER = b"answer-later"
-"""What a client says in a header ``Prefer`` if it does not wait for the answer: that leaves with
-the next one on the same connection, and wakes nobody."""
-
-
-class HTTPError(Exception):
-    """An answer that is no success: its status and a sentence."""
-
-    def __init__(self, status: int, why: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(why)
-        self.status = status
-        self.why = why
-        self.headers = headers or {}
-
-
-class HTTPRequest(msgspec.Struct):
-    method: str
-    path: Sequence[str]  # its parts, decoded
-    query: str
-    fields: Mapping[bytes, bytes]  # its headers, as they came; names in small letters
-    connection: ServedConnection
-    safe: bool = True  # the connection can be used again
-    body: bytes = b""
-    parameters: dict[str, str] = {}  # what the path says for the names of its route
-
-    @property
-    def later(self) -> bool:
-        """Its answer may leave with the next one."""
-        return self.fields.get(b"prefer") == LATER
-
-    def header(self, name: str) -> str:
-        """Empty without such a header."""
-        return self.fields.get(name.encode(), b"").decode("latin-1").rstrip(" \t")
-
-    @property
-    def asked(self) -> dict[str, str]:
-        """The query; of a name that is said twice, the last."""
-        return dict(parse_qsl(self.query, keep_blank_values=True)) if self.query else {}
 
 
 class RequestReader:

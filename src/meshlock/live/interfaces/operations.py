@@ -19,9 +19,8 @@ import msgspec
 from meshlock import __version__
 from meshlock.errors import NodeClosed, NoSuchPool, Refused
 from meshlock.live.interfaces import messages
-from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
 from meshlock.live.interfaces.messages import NotNow, Why
-from meshlock.live.interfaces.site import EVENTS, JSON, Response, answer
+from meshlock.live.interfaces.site import EVENTS, JSON, HTTPError, HTTPRequest, Response, answer
 from meshlock.live.machine import limits
 from meshlock.live.machine.limits import Name
 from meshlock.live.pools import status

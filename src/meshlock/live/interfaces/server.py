@@ -18,7 +18,7 @@ from http import HTTPStatus
 from time import time
 from typing import Protocol, cast
 
-from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest, RequestReader
+from meshlock.live.interfaces.http_requests import RequestReader
 from meshlock.live.interfaces.places import (
     NOBODY,
     Caller,
@@ -27,7 +27,7 @@ from meshlock.live.interfaces.places import (
     owner_of,
     room_for_clients,
 )
-from meshlock.live.interfaces.site import Response, Site
+from meshlock.live.interfaces.site import HTTPError, HTTPRequest, Response, Site
 
 BUFFER = 64 * 1024
 MOST_AHEAD = 64 * 1024

@@ -25,10 +25,9 @@ import msgspec
 
 from meshlock.errors import Refused, setting
 from meshlock.live.interfaces.http import GRANT, Interface
-from meshlock.live.interfaces.http_requests import HTTPError, HTTPRequest
 from meshlock.live.interfaces.operations import description
 from meshlock.live.interfaces.server import serve_port, serve_unix
-from meshlock.live.interfaces.site import Handler, Response, Route, Site
+from meshlock.live.interfaces.site import Handler, HTTPError, HTTPRequest, Response, Route, Site
 from meshlock.live.links.dialler import split
 from meshlock.live.machine.error_text import error_text
 
