@@ -9,7 +9,6 @@ that sleep for a second tell at least how well workers are kept at work (--aslee
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import subprocess
@@ -43,8 +42,8 @@ def sweep(folder: Path, requests: int, runs: int, workers: int) -> tuple[float, 
     seconds = time.monotonic() - began
     if status:
         raise SystemExit("The sweep failed.")
-    with (out / "cpu.csv").open() as file:
-        of_runs = sum(float(row["cpu_s"]) for row in csv.DictReader(file))
+    with (out / "runs.jsonl").open() as file:
+        of_runs = sum(json.loads(line)["cpu_s"] for line in file)
     return seconds, used.ru_utime + used.ru_stime, of_runs
 
 

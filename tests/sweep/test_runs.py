@@ -282,7 +282,7 @@ def test_the_command_writes_tables_plot_and_report(tmp_path):
     assert "`meshlock sweep cost.toml`\n" in done.stdout
     assert "| *naimi-trehel, law* | *1.833* | *2.593* |" in done.stdout
     names = {path.name for path in (tmp_path / "cost.sweep").iterdir()}
-    assert {"runs.jsonl", "results.csv", "summary.csv", "cpu.csv", "report.md", "cost.svg"} <= names
+    assert {"runs.jsonl", "results.csv", "summary.csv", "report.md", "cost.svg"} <= names
     files = ("results.csv", "summary.csv", "report.md", "cost.svg")
     before = [(tmp_path / "cost.sweep" / name).read_bytes() for name in files]
     done = sweep(tmp_path, "--workers", "2", "--out", "again")

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable, Mapping
 from math import ceil, floor, log2, sqrt
 
 from meshlock.errors import Refused
 
-OPERATIONS: dict[type[ast.AST], Callable[..., float]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
-    ast.USub: operator.neg,
-}
+PARTS = (
+    *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.BinOp, ast.UnaryOp, ast.Call),
+    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.USub),
+)
 
 
 def harmonic(count: float) -> float:
@@ -60,31 +55,24 @@ class Formula:
     def __init__(self, text: str) -> None:
         self.text = text
         try:
-            self.tree = ast.parse(text, mode="eval").body
+            tree = ast.parse(text, mode="eval")
         except SyntaxError:
             raise self.wrong() from None
+        for part in ast.walk(tree):
+            number = not isinstance(part, ast.Constant) or isinstance(part.value, int | float)
+            if not isinstance(part, PARTS) or not number:
+                raise self.wrong()
+        self.code = compile(tree, text, "eval")
 
     def value(self, settings: Mapping[str, str | int]) -> float:
+        names = set(self.code.co_names) - set(FUNCTIONS)
+        if not names <= set(settings):
+            raise self.wrong()
         try:
-            return float(self.of(self.tree, settings))
+            numbers = {name: float(settings[name]) for name in names}
+            return float(eval(self.code, {"__builtins__": {}, **FUNCTIONS}, numbers))
         except (ArithmeticError, ValueError, TypeError):
             raise Refused(f"The formula '{self.text}' has no value for {dict(settings)}.") from None
-
-    def of(self, node: ast.expr, settings: Mapping[str, str | int]) -> float:
-        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-            return node.value
-        if isinstance(node, ast.Name) and node.id in settings:
-            return float(settings[node.id])
-        if isinstance(node, ast.BinOp) and type(node.op) in OPERATIONS:
-            parts = (self.of(node.left, settings), self.of(node.right, settings))
-            return OPERATIONS[type(node.op)](*parts)
-        if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATIONS:
-            return OPERATIONS[type(node.op)](self.of(node.operand, settings))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
-            function = FUNCTIONS.get(node.func.id)
-            if function is not None and not node.keywords:
-                return function(self.of(node.args[0], settings))
-        raise self.wrong()
 
     def wrong(self) -> Refused:
         return Refused(

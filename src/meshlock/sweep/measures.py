@@ -77,7 +77,7 @@ def refuse_unknown(measure: str) -> None:
         if path in UNLIKE:
             raise Refused(
                 f"'{path}' differs from machine to machine and is no measure of a study; "
-                f"cpu.csv has it."
+                f"runs.jsonl has it."
             )
 
 

@@ -1,4 +1,4 @@
-"""Figures: a panel per measure, intervals, laws as thin lines, and a mark at what is broken.
+"""Figures: a panel per measure, intervals, laws as broad pale lines, and a mark at what is broken.
 
 Colours are Okabe and Ito's, which colour-blind people can tell apart; markers and dashes differ as
 well, so that a print in grey can be read.
@@ -37,34 +37,25 @@ def draw(study: Study, plot: Plot, found: list[Summary], path: Path) -> None:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
-    from matplotlib.patches import Patch
 
     rows = panels_of(study, plot, found)
     places = position(study, plot.x, plot.panels) if plot.x else None
-    bars = places is None
-    tallest = max(len(panel.xs) * max(1, len(panel.series)) for row in rows for panel in row)
-    height = 1.3 + 0.3 * tallest if bars else 3.4
-    size = (4.6 * len(plot.measures) + 1.8, height * len(rows) + 0.5)
+    curves = places is not None
+    if places is None:
+        labels = study.labels(plot.x) if plot.x else [""]
+        places = {label: float(number) for number, label in enumerate(labels)}
+    size = (4.6 * len(plot.measures) + 1.8, (3.4 if curves else 4.4) * len(rows) + 0.5)
     with pyplot.rc_context({"font.size": 9, "svg.hashsalt": "meshlock", "svg.fonttype": "none"}):
         figure, grid = pyplot.subplots(
             len(rows), len(plot.measures), figsize=size, squeeze=False, layout="constrained"
         )
         figure.suptitle(plot.title)
         for row, axes_row in zip(rows, grid, strict=True):
-            styles = {name: number for number, name in enumerate(row[0].series)}
             for panel, axes in zip(row, axes_row, strict=True):
                 axes.set_title(panel.title, fontsize="medium")
-                if places is None:
-                    draw_bars(axes, panel, styles)
-                else:
-                    draw_curves(axes, panel, places, styles, plot)
-            if len(styles) > 1:
-                handles = None
-                if bars:
-                    handles = [Patch(label=name, **bar(style)) for name, style in styles.items()]
-                axes_row[-1].legend(
-                    handles=handles, fontsize="small", loc="upper left", bbox_to_anchor=(1, 1)
-                )
+                draw_panel(axes, panel, places, plot, curves)
+            if len(row[0].series) > 1:
+                axes_row[-1].legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
         save(figure, path)
         pyplot.close(figure)
 
@@ -80,61 +71,73 @@ def save(figure: Any, path: Path) -> None:
         raise Refused(f"Cannot draw to {path}: {error}.") from None
 
 
-def draw_curves(
-    axes: Any, panel: Panel, places: dict[Value, float], styles: dict[str, int], plot: Plot
+def draw_panel(
+    axes: Any, panel: Panel, places: dict[Value, float], plot: Plot, curves: bool
 ) -> None:
-    from matplotlib.ticker import LogFormatter
-
-    heights = []
-    marks: list[tuple[float, float | None, str]] = []
-    for name, points in panel.series.items():
-        style = styles[name]
+    """``curves``: x is a scale of numbers; else its values stand side by side."""
+    heights: list[float] = []
+    nowhere: dict[float, list[str]] = {}  # marks of points without a height
+    for style, (name, points) in enumerate(panel.series.items()):
         look = {"color": COLOURS[style % len(COLOURS)]}
-        xs, ys, halves = [], [], []
-        for at in panel.xs:
-            if at not in points:
-                continue
-            summary = points[at]
-            got = summary.estimates[panel.measure]
-            if got is not None:
-                xs.append(places[at])
-                ys.append(got.mean)
-                halves.append(got.half or 0.0)
-            if summary.mark and panel.measure != BROKEN:
-                told = summary.mark if got else f"{name} {summary.mark}".strip()
-                marks.append((places[at], got.mean if got else None, told))
-        laws = [(places[at], points[at].laws[panel.measure]) for at in panel.xs
-                if at in points and panel.measure in points[at].laws]  # fmt: skip
+        aside = 0.0 if curves else (style + 0.5) / len(panel.series) * 0.6 - 0.3
+        here = [(places[at] + aside, points[at]) for at in panel.xs if at in points]
+        laws = [(x, one.laws[panel.measure]) for x, one in here if panel.measure in one.laws]
         if laws:
             axes.plot(*zip(*laws, strict=True), linewidth=3.0, alpha=0.3, **look)
+        means = [(x, got) for x, one in here if (got := one.estimates[panel.measure]) is not None]
         axes.errorbar(
-            xs, ys, halves, label=name, marker=MARKERS[style % len(MARKERS)], markersize=4.5,
-            linestyle=DASHES[style % len(DASHES)], linewidth=1.1, capsize=2, **look
+            [x for x, _ in means], [got.mean for _, got in means],
+            [got.half or 0.0 for _, got in means], label=name,
+            marker=MARKERS[style % len(MARKERS)], markersize=4.5,
+            linestyle=DASHES[style % len(DASHES)] if curves else "", linewidth=1.1, capsize=2,
+            **look
         )  # fmt: skip
-        heights += ys
-    wide_x = min(places.values()) > 0 and max(places.values()) >= WIDE_RANGE * min(places.values())
-    wide_y = bool(heights) and min(heights) > 0 and max(heights) >= WIDE_RANGE * min(heights)
-    if "x" in plot.log if plot.log is not None else wide_x:
+        heights += [got.mean for _, got in means]
+        for x, one in here if panel.measure != BROKEN else []:
+            got = one.estimates[panel.measure]
+            if one.mark and got is not None:
+                annotate(axes, one.mark, (x, got.mean), "data")
+            elif one.mark:
+                nowhere.setdefault(x, []).append(f"{name} {one.mark}".strip())
+    for x, texts in nowhere.items():
+        annotate(axes, ", ".join(texts), (x, 0.03), ("data", "axes fraction"))
+    scale_x(axes, {at: places[at] for at in panel.xs}, plot, list(places), curves)
+    scale_y(axes, heights, plot)
+    axes.set_ylabel(panel.unit or panel.measure)
+    axes.grid(alpha=0.3)
+
+
+def scale_x(
+    axes: Any, shown: dict[Value, float], plot: Plot, labels: list[Value], curves: bool
+) -> None:
+    axes.set_xlabel(axis_title(plot.x, labels))
+    if not curves:
+        names = [str(label) for label in shown]
+        axes.set_xticks(list(shown.values()), names, rotation=45, ha="right")
+        axes.set_xlim(min(shown.values()) - 0.5, max(shown.values()) + 0.5)
+        return
+    if is_log("x", list(shown.values()), plot):
         axes.set_xscale("log")
-        label_ticks(axes, sorted({places[at] for at in panel.xs}))
-    if "y" in plot.log if plot.log is not None else wide_y:
+        label_ticks(axes, sorted(set(shown.values())))
+
+
+def scale_y(axes: Any, heights: list[float], plot: Plot) -> None:
+    from matplotlib.ticker import LogFormatter
+
+    if is_log("y", heights, plot):
         axes.set_yscale("log")
         axes.set_ylim(bottom=min(heights) / 1.6)  # an interval may reach below 0
         for which in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
             which(LogFormatter(labelOnlyBase=False, minor_thresholds=(1.5, 0.5)))
     else:
         axes.set_ylim(bottom=min(0.0, *heights, 0.0))
-    axes.set_xlabel(axis_title(plot.x, list(places)))
-    axes.set_ylabel(panel.unit or panel.measure)
-    axes.grid(alpha=0.3)
-    nowhere: dict[float, list[str]] = {}  # marks of points without a height
-    for x, y, mark in marks:
-        if y is None:
-            nowhere.setdefault(x, []).append(mark)
-        else:
-            annotate(axes, mark, (x, y), "data")
-    for x, texts in nowhere.items():
-        annotate(axes, ", ".join(texts), (x, 0.03), ("data", "axes fraction"))
+
+
+def is_log(axis: str, values: list[float], plot: Plot) -> bool:
+    """As the study says, or where the values span a wide range."""
+    if plot.log is not None:
+        return axis in plot.log
+    return bool(values) and min(values) > 0 and max(values) >= WIDE_RANGE * min(values)
 
 
 def annotate(axes: Any, mark: str, at: tuple[float, float], where: str | tuple[str, str]) -> None:
@@ -158,47 +161,3 @@ def label_ticks(axes: Any, at: list[float]) -> None:
         axes.set_xticks([], minor=True)
         if len(at) > 7:
             axes.tick_params(axis="x", labelrotation=45)
-
-
-HATCHES = ("", "//", "..", "\\\\", "xx", "--", "oo")
-
-
-def bar(style: int) -> dict[str, Any]:
-    return {
-        "facecolor": COLOURS[style % len(COLOURS)],
-        "alpha": 0.75,
-        "hatch": HATCHES[style % len(HATCHES)],
-        "edgecolor": "black",
-        "linewidth": 0.5,
-    }
-
-
-def draw_bars(axes: Any, panel: Panel, styles: dict[str, int]) -> None:
-    """Categories from top to bottom. A point without any unbroken run has a mark and no bar."""
-    count = len(panel.series)
-    ticks, labels = [], []
-    for number, x in enumerate(panel.xs):
-        for place, (name, points) in enumerate(panel.series.items()):
-            at = number * (count + 0.5) + place
-            if place == (count - 1) // 2:
-                ticks.append(number * (count + 0.5) + (count - 1) / 2)
-                labels.append(str(x))
-            if x not in points:
-                continue
-            summary = points[x]
-            got = summary.estimates[panel.measure]
-            if got is not None:
-                axes.barh(
-                    at, got.mean, xerr=got.half or None, height=0.8, capsize=2, **bar(styles[name])
-                )
-            if summary.mark and panel.measure != BROKEN:
-                end = got.mean + (got.half or 0.0) if got else 0.0
-                axes.annotate(
-                    " " + summary.mark, (end, at), color=BROKEN_COLOUR, va="center",
-                    fontsize="small",
-                )  # fmt: skip
-    axes.set_yticks(ticks, labels)
-    axes.set_ylim(len(panel.xs) * (count + 0.5) - 0.8, -0.7)
-    axes.margins(x=0.15)
-    axes.set_xlabel(panel.unit or panel.measure)
-    axes.grid(axis="x", alpha=0.3)

@@ -1,13 +1,13 @@
 """A study file: settings of ``meshlock simulate``, some of them with many values.
 
-A list anywhere in the file is an axis, and so is a range; every combination of values is a
-point, and every point is run once per seed::
+A list anywhere in the file is an axis; every combination of values is a point, and every point is
+run once per seed::
 
     title = "What priority buys"
     repetitions = 10
     nodes = 20
     priority = "1-9"
-    workload = { from = 0.01, to = 1, times = 10, as = "poisson:{}" }
+    workload = ["poisson:0.01", "poisson:0.1", "poisson:1"]
     algorithm = ["jiang", "direct"]
     measures = ["waiting.mean", "messages_per_entry"]
 
@@ -22,7 +22,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from meshlock.algorithms.registry import ALGORITHMS, find, with_defaults
+from meshlock.algorithms.registry import find, with_defaults
 from meshlock.errors import Refused
 from meshlock.simulate.run_settings import RunSettings, Values
 from meshlock.simulate.settings import read_table
@@ -38,9 +38,6 @@ OWN = ("title", "about", "repetitions", "measures", "events", "laws", "plot")
 
 USUAL_MEASURES = ["messages_per_entry", "waiting.mean", "sync_delay_mean"]
 MOST_RUNS = 100_000
-SELECTABLE = ("problem", "priorities", "changing_links", "needs_fifo", "needs_complete_graph",
-              "routed", "token", "many_clients", "restless")  # fmt: skip
-"""By these an axis may choose algorithms from the registry."""
 
 
 @dataclass(frozen=True)
@@ -139,35 +136,15 @@ def study(table: dict[str, Any], name: str) -> Study:
 
 
 def expand(table: dict[str, Any]) -> list[tuple[Labels, Values]]:
-    """Every combination of the table's axes; later ones vary faster."""
+    """Every combination of the table's axes; later ones vary faster, and those of tables least."""
     found: list[tuple[Labels, Values]] = [({}, {})]
-    for name, cases in table.items():
-        if is_tables(cases):
-            if name in RunSettings.keys:
-                raise Refused(
-                    f"'{name}' is a setting: give the tables of an axis another name, and "
-                    f"'{name}' inside them."
-                )
-            inside = [one for case in cases for one in expand_case(name, case)]
-            found = [
-                ({**labels, **more}, {**values, **also})
-                for labels, values in found
-                for more, also in inside
-            ]
-            refuse_too_many(len(found))
-    for name, value in table.items():
-        if is_tables(value):
-            continue
-        is_axis, choices = values_of(name, value)
-        wider = []
-        for labels, values in found:
-            if name in values:  # as a table says
-                wider.append((labels, values))
-                continue
-            for choice in choices:
-                called = {**labels, name: choice} if is_axis else labels
-                wider.append((called, {**values, name: choice}))
-        found = wider
+    for name in sorted(table, key=lambda name: not is_tables(table[name])):
+        choices = choices_of(name, table[name])
+        found = [
+            ({**labels, **more}, {**values, **also})
+            for labels, values in found
+            for more, also in ([({}, {})] if name in values else choices)  # as a table says
+        ]
         refuse_too_many(len(found))
     return found
 
@@ -175,6 +152,22 @@ def expand(table: dict[str, Any]) -> list[tuple[Labels, Values]]:
 def refuse_too_many(runs: int) -> None:
     if runs > MOST_RUNS:
         raise Refused(f"A study has at most {MOST_RUNS:,} runs: use fewer values, or fewer seeds.")
+
+
+def choices_of(name: str, value: Any) -> list[tuple[Labels, Values]]:
+    """Of an axis its labels, and the settings that each stands for."""
+    if not isinstance(value, list):
+        return [({}, {name: scalar(name, value)})]
+    if not value:
+        raise Refused(f"The list of '{name}' is empty: name at least one value.")
+    if not is_tables(value):
+        return [({name: one}, {name: one}) for one in [scalar(name, each) for each in value]]
+    if name in RunSettings.keys:
+        raise Refused(
+            f"'{name}' is a setting: give the tables of an axis another name, and '{name}' inside "
+            f"them."
+        )
+    return [one for case in value for one in expand_case(name, case)]
 
 
 def expand_case(axis: str, case: dict[str, Any]) -> list[tuple[Labels, Values]]:
@@ -188,80 +181,16 @@ def is_tables(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
 
 
-def values_of(name: str, value: Any) -> tuple[bool, list[Value]]:
-    """Whether this setting is an axis, and the values it takes."""
-    if isinstance(value, list):
-        if not value:
-            raise Refused(f"The list of '{name}' is empty: name at least one value.")
-        return True, [scalar(name, one) for one in value]
-    if isinstance(value, dict):
-        return True, selected(value) if "from" not in value else spread(name, value)
-    return False, [scalar(name, value)]
-
-
 def scalar(name: str, value: Any) -> Value:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise Refused(f"'{name}' must be a number, a text, a list of them, or a range.")
+        raise Refused(f"'{name}' must be a number, a text, or a list of them.")
     return str(value) if isinstance(value, float) else value
 
 
-def spread(name: str, value: dict[str, Any]) -> list[Value]:
-    """``{ from = 8, to = 4096, times = 2 }`` or ``{ from = 0.1, to = 0.9, step = 0.1 }``."""
-    form = value.get("as", "{}")
-    pace: Any = value.get("step", value.get("times"))
-    numbers = [value.get("from"), value.get("to"), pace]
-    known = {"from", "to", "step", "times", "as"}
-    if (
-        set(value) - known
-        or ("step" in value) == ("times" in value)
-        or not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers)
-        or not isinstance(form, str)
-        or form.count("{}") != 1
-    ):
-        raise Refused(
-            f"The range of '{name}' takes from, to, and one of step and times; 'as' may be a text "
-            f"with {{}} in the place of the number."
-        )
-    low, high = value["from"], value["to"]
-    if (
-        low > high
-        or ("step" in value and pace <= 0)
-        or ("times" in value and (pace <= 1 or low <= 0))
-    ):
-        raise Refused(f"The range of '{name}' has no end: use from <= to, step > 0, times > 1.")
-    found: list[Value] = []
-    number, count = low, 0
-    while number <= high * (1 + 1e-12) and len(found) <= MOST_RUNS:
-        text = str(number) if isinstance(number, int) else f"{number:.12g}"
-        whole_number = isinstance(number, int) and form == "{}"
-        found.append(number if whole_number else form.replace("{}", text))
-        count += 1
-        number = low + count * pace if "step" in value else low * pace**count
-    return found
-
-
-def selected(value: dict[str, Any]) -> list[Value]:
-    """``{ problem = "mutex", token = true }``: the algorithms of which that is true."""
-    wanted = dict(value)
-    without = texts("without", wanted.pop("without", []))
-    for name in wanted:
-        if name not in SELECTABLE:
-            raise Refused(f"Algorithms are chosen by {', '.join(SELECTABLE)}, not by '{name}'.")
-    for name in without:
-        find(name)
-    found: list[Value] = [
-        entry.name
-        for entry in ALGORITHMS.values()
-        if entry.name not in without and wanted.items() <= entry.facts().items()
-    ]
-    if not found:
-        raise Refused(f"No algorithm matches {value}.")
-    return found
-
-
 def chosen_seeds(settings: dict[str, Any], repetitions: Any) -> list[int]:
-    is_list, found = values_of("seed", settings.pop("seed", 1))
-    seeds = [whole("seed", seed, 0) for seed in found]
+    given = settings.pop("seed", 1)
+    is_list = isinstance(given, list)
+    seeds = [whole("seed", seed, 0) for seed in (given if is_list else [given])]
     if is_list and repetitions is not None:
         raise Refused("Both repetitions and a list of seeds are given: give one of them.")
     if is_list:

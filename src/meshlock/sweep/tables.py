@@ -1,7 +1,6 @@
 """Tables for other programs, in CSV: one row per run, one row per point.
 
-What the machine did is in a file of its own (cpu.csv); all the others are the same, byte by byte,
-wherever the study was run.
+They are the same, byte by byte, wherever the study was run; what the machine did is in runs.jsonl.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ Cell = str | int | float | None
 def write_tables(study: Study, found: list[Summary], folder: Path) -> None:
     write_csv(folder / "results.csv", *runs_table(study, found))
     write_csv(folder / "summary.csv", *points_table(study, found))
-    write_csv(folder / "cpu.csv", *machine_table(study, found))
 
 
 def runs_table(study: Study, found: list[Summary]) -> tuple[list[str], list[list[Cell]]]:
@@ -59,16 +57,6 @@ def points_table(study: Study, found: list[Summary]) -> tuple[list[str], list[li
             row += [summary.laws.get(measure)] if measure in with_law else []
         rows.append(row)
     return names, rows
-
-
-def machine_table(study: Study, found: list[Summary]) -> tuple[list[str], list[list[Cell]]]:
-    names = [*study.axes, "seed", "cpu_s", "where"]
-    return names, [
-        [*[summary.point.labels[axis] for axis in study.axes], result.seed, result.line.cpu_s,
-         result.line.where]
-        for summary in found
-        for result in summary.results
-    ]  # fmt: skip
 
 
 def write_csv(path: Path, names: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
