@@ -29,7 +29,6 @@ class Option:
         self.flags = flags
         self.group: str = more.get("group", "Options")  # where the help lists it
         self.metavar: str | None = more.get("metavar")
-        self.complete: str | None = more.get("complete")  # what a shell offers: see cli/completion
         self.least: float | None = more.get("least")
         self.within: str | None = more.get("within")  # the range of this name in live's limits
         self.as_text: bool = more.get("as_text", False)  # a flag gives it as a text to be parsed,

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import select
 import shutil
-import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,8 +39,8 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 
 def script(folder: Path, shell: str) -> str:
     done = subprocess.run(
-        ["meshlock", "--show-completion", shell],
-        env=environment(folder),
+        ["meshlock"],
+        env=environment(folder, _MESHLOCK_COMPLETE=f"{shell}_source"),
         capture_output=True,
         text=True,
         timeout=LIMIT,
@@ -74,73 +72,28 @@ def completed(folder: Path, line: str, **more: str) -> list[str]:
     ("line", "found"),
     [
         ("meshlock sta", ["status"]),
-        ("meshlock scenario J1", ["J1", "J1b", "J10"]),
-        ("meshlock check --algorithm su", ["suzuki-kasami"]),
-        ("meshlock simulate --algorithm jiang", ["jiang", "jiang-printed"]),
-        ("meshlock compare raymond nei", ["neilsen-mizuno"]),
-        ("meshlock check --mutant general-scheme/keeps-a", ["general-scheme/keeps-and-sends"]),
         ("meshlock agent --http-t", ["--http-token-file"]),
         ("meshlock certs au", ["authority"]),
-        ("meshlock --show-completion f", ["fish"]),
     ],
 )
-def test_commands_flags_and_names(folder: Path, line: str, found: list[str]) -> None:
+def test_commands_and_flags(folder: Path, line: str, found: list[str]) -> None:
     assert completed(folder, line) == found
-
-
-@pytest.fixture(scope="module")
-def agent(folder: Path) -> Iterator[str]:
-    """The socket of an agent with two pools."""
-    place = folder / "agent.sock"
-    process = subprocess.Popen(
-        ["meshlock", "agent", "--name", "ann", "--socket", str(place)]
-        + [flag for pool in ("docks=3", "gates=1") for flag in ("--pool", pool)],
-        env=environment(folder),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    while '"ready"' not in (line := process.stderr.readline()):
-        assert line, "the agent ended"
-    yield str(place)
-    process.terminate()
-    process.stderr.close()
-    assert process.wait(LIMIT) == 0
-
-
-def test_pools_and_nodes_are_those_of_the_agent_that_would_be_asked(
-    folder: Path, agent: str
-) -> None:
-    assert completed(folder, "meshlock exec --pool ", MESHLOCK_SOCKET=agent) == ["docks", "gates"]
-    assert completed(folder, f"meshlock exec --socket {agent} --pool d") == ["docks"]
-    assert completed(folder, f"meshlock pool members docks --socket {agent} --add ") == ["ann"]
-
-
-def test_without_an_agent_no_pools_and_no_noise(folder: Path, tmp_path: Path) -> None:
-    assert completed(folder, f"meshlock exec --socket {tmp_path}/none --pool ") == []
-
-
-def test_an_agent_that_hangs_is_not_waited_for(folder: Path, tmp_path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as silent:
-        silent.bind(str(tmp_path / "silent"))
-        silent.listen()
-        assert completed(folder, f"meshlock exec --socket {tmp_path}/silent --pool ") == []
 
 
 def test_in_bash(folder: Path) -> None:
     typed = """
         function=$(complete -p meshlock | sed 's/.*-F *//; s/ .*//')
-        COMP_WORDS=(meshlock scenario J1) COMP_CWORD=2
-        $function meshlock J1 scenario
+        COMP_WORDS=(meshlock certs a) COMP_CWORD=2
+        $function meshlock a certs
         echo "${COMPREPLY[*]}"
     """
-    assert run(folder, "bash", script(folder, "bash") + typed).split() == ["J1", "J1b", "J10"]
+    assert run(folder, "bash", script(folder, "bash") + typed).split() == ["authority"]
 
 
 def test_in_fish(folder: Path) -> None:
-    typed = f"{script(folder, 'fish')}\ncomplete -C 'meshlock scenario J1'\n"
+    typed = f"{script(folder, 'fish')}\ncomplete -C 'meshlock certs a'\n"
     found = [line.split("\t")[0] for line in run(folder, "fish", typed).splitlines()]
-    assert found == ["J1", "J10", "J1b"]
+    assert found == ["authority"]
 
 
 def test_in_zsh(folder: Path) -> None:
@@ -157,8 +110,8 @@ def test_in_zsh(folder: Path) -> None:
     )
     try:
         seen(ours, "ready> ")
-        os.write(ours, b"meshlock scenario scheme-figures\t")
-        seen(ours, "scheme-figures-2-3")
+        os.write(ours, b"meshlock certs auth\t")
+        seen(ours, "authority")
     finally:
         shell.kill()
         shell.wait()

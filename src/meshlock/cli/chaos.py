@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from meshlock.live.chaos.plan import Plan
-    from meshlock.live.chaos.run import Chaos
 
-NEWS = 8
 NEWS_EVERY = 0.25
 
 
@@ -103,7 +101,7 @@ def workplace(keep: Path | None) -> Iterator[tuple[Path, Path]]:
 def carry_out(plan: Plan, folder: Path, sockets: Path) -> None:
     import asyncio
     import signal
-    import sys
+    from time import monotonic
 
     from meshlock.live.chaos.plan import save
     from meshlock.live.chaos.run import Chaos
@@ -116,51 +114,19 @@ def carry_out(plan: Plan, folder: Path, sockets: Path) -> None:
         assert task is not None
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         work = Chaos(plan, folder, sockets)
-        with output.picture(sys.stderr.isatty(), stderr=True) as redraw:
-            await watch(work.run(), lambda: redraw(picture, work), NEWS_EVERY)
+        with output.progress("chaos") as move:
+
+            def show_progress() -> None:
+                gone = min(monotonic() - work.began, plan.seconds)
+                news = work.news[-1].strip() if work.news else work.phase
+                move(int(gone), int(plan.seconds), f"{work.cluster.granted:,} grants; {news}")
+
+            await watch(work.run(), show_progress, NEWS_EVERY)
 
     try:
         run(show())
     except asyncio.CancelledError:
         raise click.exceptions.Exit(143) from None
-
-
-def picture(chaos: Chaos) -> RenderableType:
-    from time import monotonic
-
-    plan, cluster = chaos.plan, chaos.cluster
-    able = cluster.served()
-    table = output.table("node", "state", "clock", "starts", "holds", steady=True)
-    for name, agent in cluster.agents.items():
-        if name not in cluster.state.up:
-            state = output.text("down", style="red")
-        elif name in cluster.state.stopped:
-            state = output.text("paused", style="yellow")
-        elif name in able:
-            state = output.text("well", style="green")
-        else:
-            state = output.text("cut off", style="magenta")
-        held = sum(
-            cluster.state.open.get(slot.name, 0) for slot in cluster.slots if slot.node == name
-        )
-        clock = f"{(agent.rate - 1) * 100:+.2f} %"
-        table.add_row(name, state, clock, str(agent.starts), output.text("■" * held, style="cyan"))
-    gone = monotonic() - chaos.began
-    title = output.text(
-        f"{len(plan.nodes)} agents, {plan.permits} permits, leases of {plan.lease:g} s, "
-        f"seed {plan.seed}: {chaos.phase}, {gone:.0f} s of {plan.seconds:.0f} and a little",
-        style="bold",
-    )
-    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(chaos.faults.items()))
-    grants = output.text(f"{cluster.granted:,} grants; {counts or 'no fault yet'}")
-    return output.group(
-        title,
-        output.text(),
-        table,
-        output.text(),
-        grants,
-        output.text("\n".join(chaos.news[-NEWS:]), "dim"),
-    )
 
 
 def summary(found: dict[str, Any], keep: Path | None) -> RenderableType:

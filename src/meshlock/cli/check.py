@@ -89,7 +89,6 @@ def check(
     algorithm: str | None = option(
         None,
         "Check this algorithm: a name (see 'meshlock algorithms') or a file.py. Default: raymond.",
-        complete="algorithms",
     ),
     mutant: str | None = MUTANT,
     without: tuple[str, ...] = WITHOUT,

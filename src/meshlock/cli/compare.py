@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from meshlock.sweep.sweep import Result
 
 AXIS = "compared"
-DRAWN = ["messages_per_entry", "waiting.mean", "waiting.max"]
 
 
 def compare(
@@ -26,7 +25,6 @@ def compare(
         REQUIRED,
         "Compare these algorithms, with options where needed: jiang, "
         "jiang:moves=broadcast, general-scheme:behaviour=proxy,queue=lift ...",
-        complete="algorithms",
     ),
     scenario: Path | None = option(
         None, "Read the settings that they have in common from this file (TOML)."
@@ -35,7 +33,6 @@ def compare(
         {}, "Set a setting of 'meshlock simulate' as NAME=VALUE. May be repeated.", "--set"
     ),
     json: bool = JSON,
-    plot: Path | None = option(None, "Draw the figures to this file."),
 ) -> None:
     """Run several algorithms on the same scenario and print their measures side by side.
 
@@ -48,21 +45,14 @@ def compare(
     from meshlock.sweep.sweep import make_all
     from meshlock.sweep.workers import one_by_one
 
-    if plot is not None:
-        refuse_if_impossible(plot)
     common = read_scenario(scenario) if scenario is not None else {}
     common.update(as_values(settings))
-    study = study_of(names, common)
     with output.progress("runs") as look:
-        found = make_all(study, one_by_one, look)
+        found = make_all(study_of(names, common), one_by_one, look)
     results = {str(summary.point.labels[AXIS]): summary.results[0] for summary in found}
     for result in results.values():
         if result.line.figures is None:
             raise Refused(result.line.failed)
-    if plot is not None:
-        from meshlock.sweep.plots import draw
-
-        draw(study, study.plots[0], found, plot)
     figures = {name: result.line.figures for name, result in results.items()}
     broken = any(result.broken for result in results.values())
     record = {"scenario": common, "results": figures}
@@ -82,24 +72,13 @@ def study_of(names: tuple[str, ...], common: Values) -> Study:
         if name in [case["name"] for case in cases]:
             raise Refused(f"'{name}' is named twice.")
         cases.append({**own, "algorithm": algorithm, "name": name})
-    said = ", ".join(f"{name} {value}" for name, value in common.items() if name != "algorithm")
-    return study({**common, AXIS: cases, "measures": DRAWN, "title": said}, "compare")
+    return study({**common, AXIS: cases}, "compare")
 
 
 def split(name: str) -> tuple[str, str]:
     """The algorithm and its options, of ``jiang:moves=silent`` or ``mine.py:name:moves=silent``."""
     algorithm, _, options = name.rpartition(":")
     return (algorithm, options) if "=" in options else (name, "")
-
-
-def refuse_if_impossible(path: Path) -> None:
-    """Refuse before anything is run: nobody should wait for a picture in vain."""
-    from meshlock.sweep.plots import can_draw
-
-    if not can_draw():
-        raise Refused("--plot needs matplotlib: pip install 'meshlock[plot]'.")
-    if not path.parent.is_dir():
-        raise Refused(f"Cannot draw to {path}: there is no folder {path.parent}.")
 
 
 def side_by_side(results: dict[str, Result]) -> RenderableType:

@@ -38,7 +38,7 @@ LAST_MOMENT = 0.05
 
 def execute(
     command: tuple[str, ...] = argument(REQUIRED, "Run this command with its arguments, after --."),
-    pool: str = option(REQUIRED, "Use this pool.", complete="pools"),
+    pool: str = option(REQUIRED, "Use this pool."),
     want: int = option(1, "Request this many permits."),
     priority: int = option(0, "Set the priority. Larger is more urgent."),
     deadline: float | None = option(

@@ -23,9 +23,6 @@ call_settings("--")
 JSON = option(False, "Print one JSON object.")
 SOCKET: str | None = option(None, "Use the agent at this Unix socket.")
 
-Names = Iterable[tuple[str, str]]
-"""What can come next, and what it is."""
-
 
 def parameter(one: Option, kind: Any, shown: bool) -> click.Parameter:
     """It is of this kind, or may be None; or it is a tuple of any length, or pairs."""
@@ -40,7 +37,6 @@ def parameter(one: Option, kind: Any, shown: bool) -> click.Parameter:
         "type": kind if one.least is None else click.FloatRange(min=one.least),
         "required": one.default is REQUIRED,
         "metavar": one.metavar,
-        "shell_complete": completing(one.complete) if one.complete else None,
     }
     if one.argument:
         return click.Argument([one.field], nargs=-1 if many else 1, **shared)
@@ -73,18 +69,6 @@ def named_values(where: str, pairs: Iterable[str]) -> dict[str, str]:
             raise Refused(f"{where} takes NAME=VALUE, not '{pair}'.")
         values[name] = value
     return values
-
-
-def completing(what: str) -> Callable[..., list[Any]]:
-    def completed(ctx: click.Context, _: click.Parameter, begun: str) -> list[Any]:
-        from click.shell_completion import CompletionItem
-
-        from meshlock.cli import completion
-
-        names: Names = getattr(completion, what)(ctx)
-        return [CompletionItem(name, help=text) for name, text in names if name.startswith(begun)]
-
-    return completed
 
 
 class Command(click.Command):

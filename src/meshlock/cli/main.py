@@ -10,7 +10,6 @@ import sys
 
 import click
 
-from meshlock.cli import completion
 from meshlock.cli.flags import Commands
 from meshlock.errors import Refused
 
@@ -63,15 +62,6 @@ app = Commands(
             callback=version,
             help="Print the version and whether it is compiled.",
         ),
-        click.Option(
-            ["--show-completion"],
-            type=click.Choice(completion.SHELLS),
-            metavar="SHELL",
-            is_eager=True,
-            expose_value=False,
-            callback=completion.show,
-            help="Print the completion script of bash, zsh or fish.",
-        ),
     ],
 )
 
@@ -80,9 +70,7 @@ def run() -> None:
     """Start the program; what a user can mend is one sentence and exit 2, never a traceback."""
 
     try:
-        sys.exit(
-            app.main(prog_name="meshlock", complete_var=completion.VARIABLE, standalone_mode=False)
-        )
+        sys.exit(app.main(prog_name="meshlock", standalone_mode=False))
     except Refused as error:
         click.echo(f"meshlock: {error}", err=True)
         sys.exit(2)

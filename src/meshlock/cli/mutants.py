@@ -10,7 +10,6 @@ MUTANT: str | None = option(
     None,
     "Run this mutant, an algorithm with one mistake (see 'meshlock mutants').",
     "--mutant",
-    complete="mutants",
 )
 WITHOUT: tuple[str, ...] = option(
     (), "Undo repairs of jiang: R1 to R11, such as R4 or R4,R10. May be repeated.", "--without"
@@ -18,7 +17,7 @@ WITHOUT: tuple[str, ...] = option(
 
 
 def mutants(
-    name: str | None = argument(None, "Print the diff of this mutant.", complete="mutants"),
+    name: str | None = argument(None, "Print the diff of this mutant."),
     json: bool = option(False, "Print JSON."),
 ) -> None:
     """List the mutants: algorithms with one mistake each, and what the mistake breaks.

@@ -88,15 +88,14 @@ def traced(path: Path | None, states: bool = False) -> Iterator[TraceWriter | No
 
 
 @contextmanager
-def picture(wanted: bool, stderr: bool = False) -> Iterator[Callable[..., None]]:
+def picture(wanted: bool) -> Iterator[Callable[..., None]]:
     """A place on the terminal where what the given function draws replaces what was there."""
     if not wanted:
         yield lambda draw, *drawn: None
         return
-    from rich.console import Console
     from rich.live import Live
 
-    with Live(console=Console(stderr=stderr), auto_refresh=False) as live:
+    with Live(auto_refresh=False) as live:
         yield lambda draw, *drawn: live.update(draw(*drawn), refresh=True)
 
 

@@ -31,7 +31,7 @@ pool = Commands(
     },
 )
 
-NAME: str = argument(REQUIRED, "Use this pool.", complete="pools")
+NAME: str = argument(REQUIRED, "Use this pool.")
 SLOTS: str | None = option(
     None, "Set the names of the permits, separated by commas.", metavar="NAMES"
 )
@@ -232,8 +232,8 @@ def set_(
 def members(
     *,
     name: str = NAME,
-    add: str | None = option(None, "Add a node as a member.", complete="nodes"),
-    remove: str | None = option(None, "Remove a member.", complete="nodes"),
+    add: str | None = option(None, "Add a node as a member."),
+    remove: str | None = option(None, "Remove a member."),
     timeout: float = TIMEOUT,
     agent: AskedAgent,
 ) -> None:

@@ -19,13 +19,11 @@ def scenario(
     name: str | None = argument(
         None,
         "Play this scenario: J1, J1b, J2 ... (see --list), or a file (.txt).",
-        complete="scenarios",
     ),
     algorithm: str | None = option(
         None,
         "Run this algorithm: a name (see 'meshlock algorithms') or a file.py. "
         "Default: the scenario's.",
-        complete="algorithms",
     ),
     mutant: str | None = MUTANT,
     without: tuple[str, ...] = WITHOUT,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from meshlock.cli.flags import JSON, SOCKET
@@ -262,10 +261,13 @@ def top(
     socket: str | None = SOCKET,
     every: float = option(0.5, "Set the seconds between two refreshes.", least=0.05),
 ) -> None:
-    """Watch pools, holders, waiting clients and links; q or Ctrl-C ends it.
+    """Watch pools, holders, waiting clients and links; Ctrl-C ends it.
 
     Example: meshlock top
     """
+    import time
+    from contextlib import suppress
+
     from rich.console import Console
     from rich.live import Live
 
@@ -276,16 +278,12 @@ def top(
     if not console.is_terminal:
         raise Refused("top needs a terminal to draw on: use 'meshlock status', or its --json.")
     past: list[tuple[float, dict[str, int]]] = []
-    try:
-        with keys() as ended, Live(console=console, screen=True, auto_refresh=False) as live:
-            while True:
-                found = read_status(agent)
-                clients = max(3, console.height - len(found["pools"]) - len(found["links"]) - 9)
-                live.update(picture(found, rates(past, found), clients), refresh=True)
-                if ended(every):
-                    break
-    except KeyboardInterrupt:
-        pass
+    with suppress(KeyboardInterrupt), Live(console=console, screen=True) as live:
+        while True:
+            found = read_status(agent)
+            clients = max(3, console.height - len(found["pools"]) - len(found["links"]) - 9)
+            live.update(picture(found, rates(past, found), clients), refresh=True)
+            time.sleep(every)
 
 
 def rates(past: list[tuple[float, dict[str, int]]], found: dict[str, Any]) -> dict[str, float]:
@@ -303,31 +301,3 @@ def rates(past: list[tuple[float, dict[str, int]]], found: dict[str, Any]) -> di
     return {
         name: (count - before.get(name, count)) / (now - then) for name, count in entries.items()
     }
-
-
-@contextmanager
-def keys() -> Iterator[Any]:
-    """Wait this number of seconds; true as soon as q is pressed."""
-    import os
-    import select
-    import sys
-    import termios
-    import time
-    import tty
-
-    if not sys.stdin.isatty():
-        yield lambda seconds: time.sleep(seconds)
-        return
-    keyboard = sys.stdin.fileno()
-    before = termios.tcgetattr(keyboard)
-
-    def pressed(seconds: float) -> bool:
-        ready, _, _ = select.select([keyboard], [], [], seconds)
-        typed = os.read(keyboard, 64) if ready else b"nothing"
-        return not typed or b"q" in typed.lower()
-
-    try:
-        tty.setcbreak(keyboard)
-        yield pressed
-    finally:
-        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)

@@ -15,7 +15,6 @@ class PlainSettings(Settings):
     algorithm: str = option(
         "jiang",
         "Run this algorithm: a name (see 'meshlock algorithms') or a file.py.",
-        complete="algorithms",
     )
     nodes: int = option(0, "Set the number of nodes.")  # 0: as the topology says
     topology: str = option(

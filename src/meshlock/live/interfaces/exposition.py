@@ -6,7 +6,7 @@ when somebody asks, from the status of the node and from what its pools have cou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
 
 from meshlock import __version__
@@ -29,90 +29,75 @@ except ImportError:
         "Metrics need the package 'prometheus-client': pip install 'meshlock[web]'."
     ) from None
 
-OF_NODE: dict[str, tuple[str, Callable[[Status], float]]] = {
-    "meshlock_links_up": (
-        "Links that are up.",
-        lambda status: sum(link["up"] for link in status["links"].values()),
-    ),
-    "meshlock_nodes": (
-        "Nodes on the link map, without those that left.",
-        lambda status: sum(not node["left"] for node in status["map"].values()),
-    ),
-    "meshlock_nodes_unreachable": (
-        "Nodes that are unreachable and did not leave.",
-        lambda status: len(unreachable(status)),
-    ),
-    "meshlock_refused_total": ("Connections and messages refused.", lambda s: s["refused"]),
-}
 
-OF_POOL: dict[str, tuple[str, Callable[[PoolStatus, Measures], float | None]]] = {
-    "meshlock_permits": ("Permits of the pool.", lambda pool, _: pool["permits"]),
-    "meshlock_token_here": ("1 if the token is at this node.", lambda pool, _: pool["token_here"]),
-    "meshlock_token_unseen_seconds": (
-        "Seconds since the token was last at this node; no value if it never was.",
-        lambda pool, measures: unseen(pool, measures),
-    ),
-    "meshlock_free_here": ("Free permits at this node.", lambda pool, _: pool["free_here"]),
-    "meshlock_waiting": (
-        "Requests of clients of this node that wait: its part of the queue.",
-        lambda pool, _: pool["queued"],
-    ),
-    "meshlock_longest_wait_seconds": (
-        "Seconds for which the oldest of them has waited; 0 if none waits.",
-        lambda pool, _: max((one["seconds"] for one in pool["waiting"]), default=0.0),
-    ),
-    "meshlock_held": (
-        "Permits that clients of this node hold.",
-        lambda pool, _: sum(grant["want"] for grant in pool["holding"]),
-    ),
-    "meshlock_leases_lost_total": (
-        "Grants revoked because their lease was not renewed.",
-        lambda _, measures: measures.lost,
-    ),
-    "meshlock_deadlines_met_total": (
-        "Requests of clients of this node that were granted by their deadline.",
-        lambda _, measures: measures.met,
-    ),
-    "meshlock_deadlines_missed_total": (
-        "Requests that were granted after their deadline, or given up after it.",
-        lambda _, measures: measures.missed,
-    ),
-    "meshlock_conflict": (
-        "1 if another node has a conflicting configuration of the pool.",
-        lambda pool, _: bool(pool["conflict"]),
-    ),
-    "meshlock_token_lost": (
-        "1 if no node has seen the token of a pool without recovery for 10 s.",
-        lambda pool, _: bool(pool["why"]) if "unseen" in pool else None,
-    ),
-    "meshlock_disk_refuses": (
-        "1 if the disk does not take what a pool has to write, so that nobody is served here.",
-        lambda pool, _: pool["disk"] != "" if "members" in pool else None,
-    ),
-    "meshlock_members": (
-        "Members of the pool; pools without recovery have none of these four.",
-        lambda pool, _: len(pool["members"]) if "members" in pool else None,
-    ),
-    "meshlock_members_reachable": (
-        "Members that this node can reach, itself included.",
-        lambda pool, _: pool.get("members_reachable"),
-    ),
-    "meshlock_quorum_reachable": (
-        "1 if this node can reach a quorum of the members that have a vote.",
-        lambda pool, _: has_quorum(pool) if "members" in pool else None,
-    ),
-    "meshlock_epoch": ("Number of the epoch, from the first on.", lambda p, _: p.get("epoch")),
-}
+def meanings(table: str) -> dict[str, str]:
+    """A line for each metric: its name without ``meshlock_``, and what it means."""
+    return dict(line.split(maxsplit=1) for line in table.splitlines())
 
 
-def has_quorum(pool: PoolStatus) -> bool:
-    return pool["members_reachable"] - len(pool["members_without_vote"]) >= pool["quorum"]
+OF_NODE = meanings("""\
+links_up Links that are up.
+nodes Nodes on the link map, without those that left.
+nodes_unreachable Nodes that are unreachable and did not leave.
+refused_total Connections and messages refused.
+node_unreachable_seconds Seconds for which a node has been unreachable; none for nodes that left.
+errors_total Failures of the node itself.
+messages_sent_total Messages of the algorithm.
+""")
+OF_POOL = meanings("""\
+permits Permits of the pool.
+token_here 1 if the token is at this node.
+token_unseen_seconds Seconds since the token was last at this node; no value if it never was.
+free_here Free permits at this node.
+waiting Requests of clients of this node that wait: its part of the queue.
+longest_wait_seconds Seconds for which the oldest of them has waited; 0 if none waits.
+held Permits that clients of this node hold.
+leases_lost_total Grants revoked because their lease was not renewed.
+deadlines_met_total Requests of clients of this node that were granted by their deadline.
+deadlines_missed_total Requests that were granted after their deadline, or given up after it.
+conflict 1 if another node has a conflicting configuration of the pool.
+token_lost 1 if no node has seen the token of a pool without recovery for 10 s.
+disk_refuses 1 if the disk does not take what a pool has to write, so that nobody is served here.
+members Members of the pool; pools without recovery have none of these four.
+members_reachable Members that this node can reach, itself included.
+quorum_reachable 1 if this node can reach a quorum of the members that have a vote.
+epoch Number of the epoch, from the first on.
+""")
 
 
-def unseen(pool: PoolStatus, measures: Measures) -> float | None:
-    if pool["token_here"]:
-        return 0.0
-    return None if measures.token_seen is None else monotonic() - measures.token_seen
+def of_node(status: Status) -> dict[str, float]:
+    return {
+        "links_up": sum(link["up"] for link in status["links"].values()),
+        "nodes": sum(not node["left"] for node in status["map"].values()),
+        "nodes_unreachable": len(unreachable(status)),
+        "refused_total": status["refused"],
+    }
+
+
+def of_pool(pool: PoolStatus, measures: Measures) -> dict[str, float | None]:
+    """None: this pool has no such figure."""
+    away = None if measures.token_seen is None else monotonic() - measures.token_seen
+    leased = "members" in pool
+    voters = pool["members_reachable"] - len(pool["members_without_vote"]) if leased else 0
+    return {
+        "permits": pool["permits"],
+        "token_here": pool["token_here"],
+        "token_unseen_seconds": 0.0 if pool["token_here"] else away,
+        "free_here": pool["free_here"],
+        "waiting": pool["queued"],
+        "longest_wait_seconds": max((one["seconds"] for one in pool["waiting"]), default=0.0),
+        "held": sum(grant["want"] for grant in pool["holding"]),
+        "leases_lost_total": measures.lost,
+        "deadlines_met_total": measures.met,
+        "deadlines_missed_total": measures.missed,
+        "conflict": bool(pool["conflict"]),
+        "token_lost": bool(pool["why"]) if "unseen" in pool else None,
+        "disk_refuses": pool["disk"] != "" if leased else None,
+        "members": len(pool["members"]) if leased else None,
+        "members_reachable": pool.get("members_reachable"),
+        "quorum_reachable": voters >= pool["quorum"] if leased else None,
+        "epoch": pool.get("epoch"),
+    }
 
 
 def unreachable(status: Status) -> dict[str, float]:
@@ -135,20 +120,10 @@ class Figures:
         info = GaugeMetricFamily("meshlock_info", "Always 1.", labels=["node", "version"])
         info.add_metric([self.node.name, __version__], 1)
         yield info
-        for name, (meaning, value) in OF_NODE.items():
-            yield family(name, meaning, [], [([], value(status))])
-        yield family(
-            "meshlock_node_unreachable_seconds",
-            "Seconds for which a node has been unreachable; none for nodes that left.",
-            ["peer"],
-            [([peer], seconds) for peer, seconds in sorted(unreachable(status).items())],
-        )
-        yield family(
-            "meshlock_errors_total",
-            "Failures of the node itself.",
-            ["where"],
-            [([where], count) for where, count in sorted(self.node.mesh.failures.counts.items())],
-        )
+        for name, value in of_node(status).items():
+            yield family(name, [], {(): value})
+        yield family("node_unreachable_seconds", ["peer"], by_label(unreachable(status)))
+        yield family("errors_total", ["where"], by_label(self.node.mesh.failures.counts))
         lag = self.node.mesh.lag
         late = HistogramMetricFamily(
             "meshlock_event_loop_lag_seconds", "How late heartbeats are.", labels=()
@@ -158,41 +133,38 @@ class Figures:
         yield from self.of_pools(status["pools"])
 
     def of_pools(self, known: dict[str, PoolStatus]) -> Iterator[Metric]:
-        pools = [
-            (name, pool, self.node.pools[name].adapter.measures)
-            for name, pool in sorted(known.items())
-            if pool["known"]
-        ]
-        for name, (meaning, value) in OF_POOL.items():
-            found = [([pool], value(status, measures)) for pool, status, measures in pools]
-            yield family(name, meaning, ["pool"], found)
-        yield family(
-            "meshlock_messages_sent_total",
-            "Messages of the algorithm.",
-            ["pool", "kind"],
-            [
-                ([pool, kind], count)
-                for pool, _, measures in pools
-                for kind, count in sorted(measures.sent.items())
-            ],
-        )
+        names = sorted(name for name, pool in known.items() if pool["known"])
+        measured = {name: self.node.pools[name].adapter.measures for name in names}
+        figures = {name: of_pool(known[name], measured[name]) for name in names}
+        for metric in OF_POOL:
+            yield family(metric, ["pool"], {(name,): figures[name][metric] for name in names})
+        sent: dict[tuple[str, ...], float | None] = {
+            (name, kind): count
+            for name in names
+            for kind, count in sorted(measured[name].sent.items())
+        }
+        yield family("messages_sent_total", ["pool", "kind"], sent)
         waits = HistogramMetricFamily(
             "meshlock_wait_seconds", "From request to grant.", labels=["pool"]
         )
-        for pool, _, measures in pools:
-            waits.add_metric([pool], cumulated(BOUNDS, measures.waits), measures.waited)
+        for name, measures in measured.items():
+            waits.add_metric([name], cumulated(BOUNDS, measures.waits), measures.waited)
         yield waits
 
 
 def family(
-    name: str, meaning: str, labels: list[str], found: Sequence[tuple[list[str], float | None]]
-) -> Metric:
+    name: str, labels: list[str], found: Mapping[tuple[str, ...], float | None]
+) -> GaugeMetricFamily | CounterMetricFamily:
     kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
-    made = kind(name, meaning, labels=labels)
-    for values, value in found:
+    made = kind(f"meshlock_{name}", (OF_NODE | OF_POOL)[name], labels=labels)
+    for values, value in found.items():
         if value is not None:
             made.add_metric(values, value)
     return made
+
+
+def by_label(found: Mapping[str, float]) -> dict[tuple[str, ...], float | None]:
+    return {(label,): found[label] for label in sorted(found)}
 
 
 def cumulated(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
