@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 from statistics import median
 
-from meshlock.simulate.faults import InjectedFaults
 from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.settings import run_settings, simulation
 from meshlock.topology.mobility import one_simulator
 from meshlock.trace.writer import TraceWriter
+from meshlock.world.clocks import TICKS
 
 Given = dict[str, str | int]
 
@@ -129,15 +129,50 @@ def row(name: str, run: RecoverySimulation, cpu: float) -> str:
     )
 
 
+def replaced_after(run: RecoverySimulation, whom: str, at: float) -> float:
+    """Kill the node with the token, or another one whose client holds permits, once and for good:
+    how long until there is a usable token again whose ledger names nothing of that node?"""
+    killed: list[object] = []
+    replaced = killed_at = float("inf")
+
+    def kill() -> None:
+        nonlocal killed_at
+        victims = holders = [node for node, end in run.lives.usable.items() if end > run.now]
+        if whom == "client" and holders:
+            inside = [client.node for client in run.present.values() if client.inside]
+            victims = [node for node in inside if node not in holders]
+        if not victims:
+            run.later(1 / TICKS, kill)
+            return
+        killed.extend(run.lives.layers[victims[0]].member.grants)
+        killed_at = run.now
+        run.crash(victims[0])
+
+    def is_replaced() -> bool:
+        holdings = [
+            run.lives.layers[node].member.holding
+            for node, end in run.lives.usable.items()
+            if end > run.now
+        ]
+        tokens = [holding.token for holding in holdings if holding.token is not None]
+        return any(all(one.fence not in killed for one in token.ledger) for token in tokens)
+
+    run.start()
+    run.later(at, kill)
+    while run.run(1):
+        if replaced == float("inf") and killed_at <= run.now and is_replaced():
+            replaced = run.now - killed_at
+    run.finish()
+    return replaced
+
+
 def kill(whom: str, runs: int) -> None:
     took: list[float] = []
     lost = 0
     outage = 0.0
     for seed in range(1, runs + 1):
         run = prepared(until="120", seed=seed)
-        run.faults = InjectedFaults(seed, kill=whom, kill_at=60.0)
-        finished(run)
-        took.append(run.faults.replaced_after if run.faults.replaced_after >= 0 else float("inf"))
+        took.append(replaced_after(run, whom, at=60.0))
         lost += run.recovery.lost_grants
         outage = max(outage, max(run.recovery.outages, default=0.0))
     print(

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from meshlock.errors import Refused
-from meshlock.simulate.faults import InjectedFaults
 from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.report import figures
 from meshlock.topology.mobility.changes import LinkChange, NetworkChange, Planned
@@ -23,7 +22,7 @@ from whole import WHOLE
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import recovery_sim
-from recovery_sim import prepared
+from recovery_sim import prepared, replaced_after
 
 EVERYBODY = [(one, other) for one in range(5) for other in range(one + 1, 5)]
 LEASE = 3.0
@@ -162,19 +161,19 @@ def test_nobody_is_served_while_no_part_has_a_majority():
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_a_killed_holder_is_replaced_within_two_leases(seed: int):
     run = prepared(until="120", seed=seed)
-    run.faults = InjectedFaults(seed, kill="holder", kill_at=60.0)
-    finished(run)
+    replaced = replaced_after(run, "holder", at=60.0)
     assert run.recovery.crashes == 1
-    assert LEASE < run.faults.replaced_after < 2 * LEASE
+    assert run.monitor.violated == {}
+    assert LEASE < replaced < 2 * LEASE
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_a_killed_clients_permits_are_back_within_two_leases_and_others_go_on(seed: int):
     run = prepared(until="120", seed=seed)
-    run.faults = InjectedFaults(seed, kill="client", kill_at=60.0)
-    finished(run)
+    replaced = replaced_after(run, "client", at=60.0)
     assert run.recovery.orphaned_grants >= 1
-    assert run.faults.replaced_after < 2 * LEASE
+    assert replaced < 2 * LEASE
+    assert run.monitor.violated == {}
     assert run.recovery.lost_grants == 0
     assert max(run.recovery.outages, default=0) < LEASE / 3
 

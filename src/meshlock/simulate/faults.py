@@ -8,9 +8,8 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
-from meshlock.algorithms.recovery.records import Change, Fence
+from meshlock.algorithms.recovery.records import Change
 from meshlock.simulate.durations import Duration
-from meshlock.world.clocks import TICKS
 
 if TYPE_CHECKING:
     from meshlock.simulate.recovery import RecoverySimulation
@@ -26,8 +25,6 @@ class InjectedFaults:
     disks_lost: float = 0.0  # share of the crashes that take the disk as well
     cut_every: float = 0.0  # from the healing of one to the next
     cut_for: float = 0.0
-    kill: str = ""  # once, for good: "holder" of the token, or "client" elsewhere
-    kill_at: float = 0.0  # then, or as soon as there is one
     # when, and how many permits there are to be; in that order
     resizes: list[tuple[float, int]] = field(default_factory=list)
     # when, "add" or "remove", and which node
@@ -43,17 +40,12 @@ class InjectedFaults:
         self.crashing = crashing.random
         self.losing = Random(f"{seed}:disks").random
         self.cutting = cutting.random
-        self.killed_at = -1.0
-        self.killed: list[Fence] = []
-        self.replaced_after = -1.0  # from the killing to a usable token without the killed
 
     def start(self, run: RecoverySimulation) -> None:
         if self.crash_after.mean > 0.0:
             run.later(self.crash_after.draw(), partial(self.crash_somebody, run))
         if self.cut_after.mean > 0.0 and run.network.size > 1:
             run.later(self.cut_after.draw(), partial(self.cut, run))
-        if self.kill:
-            run.later(self.kill_at, partial(self.kill_somebody, run))
         for time, permits in self.resizes:
             run.later(time, partial(self.resize, run, permits))
         for number, (time, verb, node) in enumerate(self.members):
@@ -72,29 +64,6 @@ class InjectedFaults:
             disk = self.disks_lost == 0.0 or self.losing() >= self.disks_lost
             run.later(self.restart_after.draw(), partial(run.restart, victim, disk))
         run.later(self.crash_after.draw(), partial(self.crash_somebody, run))
-
-    def kill_somebody(self, run: RecoverySimulation) -> None:
-        """Once and for good: the node with the token, or another whose client holds permits."""
-        victims = holders = [node for node, end in run.lives.usable.items() if end > run.now]
-        if self.kill == "client" and holders:
-            inside = [client.node for client in run.present.values() if client.inside]
-            victims = [node for node in inside if node not in holders]
-        if not victims:
-            run.later(1 / TICKS, partial(self.kill_somebody, run))
-            return
-        self.killed = sorted(run.lives.layers[victims[0]].member.grants)
-        self.killed_at = run.now
-        run.crash(victims[0])
-
-    def stepped(self, run: RecoverySimulation, me: int) -> None:
-        """Note when there is a usable token again whose ledger names nothing of the node killed."""
-        if self.killed_at < 0.0 or self.replaced_after >= 0.0:
-            return
-        token = run.lives.layers[me].member.holding.token
-        if token is None or run.lives.usable.get(me, 0.0) <= run.now:
-            return
-        if all(entry.fence not in self.killed for entry in token.ledger):
-            self.replaced_after = run.now - self.killed_at
 
     # -- cuts -------------------------------------------------------------------------------
 

@@ -124,7 +124,7 @@ class RecoverySimulation(RoutedSimulation):
         """Are there no more faults or changes to come?"""
         if self.faults.go_on() or self.pending is not None:
             return False
-        return all(self.lives.up) or bool(self.faults.kill)
+        return all(self.lives.up)
 
     # -- clients ----------------------------------------------------------------------------
 
@@ -245,7 +245,6 @@ class RecoverySimulation(RoutedSimulation):
             due = self.due[me] = max(wanted, self.now)
             life = self.life(me)
             self.schedule(due, lambda: self.wake_up(me, life, due))
-        self.faults.stepped(self, me)
 
     # -- the network --------------------------------------------------------------------------
 
