@@ -15,7 +15,7 @@ from statistics import median
 
 from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.settings import run_settings, simulation
-from meshlock.topology.mobility import one_simulator
+from meshlock.topology.mobility import recorded
 from meshlock.trace.writer import TraceWriter
 from meshlock.world.clocks import TICKS
 
@@ -52,12 +52,12 @@ def moving(spec: str) -> list[tuple[str, Given]]:
     path, _, radius = spec.partition(":")
     file = Path(path)
     if file.name.endswith(".tsv"):
-        last = max(report.time for report in one_simulator.reports(file, None))
+        last = max(report.time for report in recorded.reports(file, None))
         return [
             (
                 f"{file.name}, leases of {lease} s",
                 {
-                    "nodes": one_simulator.count(file, None),
+                    "nodes": recorded.count(file, None),
                     "mobility": path,
                     "permits": 1,
                     "want": "1",

@@ -11,8 +11,15 @@ import pytest
 
 from meshlock.topology.mobility.changes import LinkChange, Move
 from meshlock.topology.mobility.contacts import Contacts
-from meshlock.topology.mobility.models import GaussMarkov, Manhattan, Speed, Walk, Waypoint
-from meshlock.topology.mobility.motion import Motion, Recorded
+from meshlock.topology.mobility.models import (
+    GaussMarkov,
+    Manhattan,
+    Motion,
+    Recorded,
+    Speed,
+    Walk,
+    Waypoint,
+)
 
 SPEED = Speed(0.01, 0.03)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from meshlock.errors import Refused
-from meshlock.topology.mobility import lines
+from meshlock.topology.mobility import recorded
 from meshlock.topology.mobility.changes import LinkChange
 from meshlock.topology.mobility.specification import mobility
 
@@ -209,14 +209,13 @@ def test_too_much_to_keep_is_refused_at_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The true bound is 5,000,000 places; a run of the test with that takes ten seconds."""
-    assert lines.MOST_PLACES == 5_000_000
+    assert recorded.MOST_PLACES == 5_000_000
     file = tmp_path / "a.ns_movements"
     order = '$ns_ at 1 "$node_(0) setdest 1 1 1"\n'
     file.write_text("$node_(0) set X_ 0\n$node_(0) set Y_ 0\n" + order * 30)
-    from meshlock.topology.mobility import movements
 
-    if (movements.__file__ or "").endswith(".py"):
-        monkeypatch.setattr(movements, "MOST_PLACES", 20)
+    if (recorded.__file__ or "").endswith(".py"):
+        monkeypatch.setattr(recorded, "MOST_PLACES", 20)
         assert "line 21: more than 20 orders" in refusal(file)
         other = tmp_path / "a.movements"
         other.write_text("0 0 0 1 1 1\n" * 30)

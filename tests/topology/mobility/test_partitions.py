@@ -8,10 +8,16 @@ import networkx
 import pytest
 
 from meshlock.topology.graphs import Graph
-from meshlock.topology.mobility.changes import Changes, LinkChange, NetworkChange, Planned
-from meshlock.topology.mobility.flips import Flips
+from meshlock.topology.mobility.changes import (
+    Changes,
+    Flips,
+    LinkChange,
+    NetworkChange,
+    Planned,
+    Prevented,
+    Until,
+)
 from meshlock.topology.mobility.live_graph import LiveGraph
-from meshlock.topology.mobility.partitions import Prevented, Until
 from meshlock.topology.mobility.specification import mobility
 from meshlock.topology.specification import network
 

@@ -17,7 +17,7 @@ from math import floor, inf, sqrt
 from typing import Final
 
 from meshlock.topology.mobility.changes import Changes, LinkChange, Move, NetworkChange
-from meshlock.topology.mobility.motion import Leg, Motion
+from meshlock.topology.mobility.models import Leg, Motion
 
 SLACK = 1e-9
 """Rounding, as a share of the range: two nodes that touch for less do not meet."""

@@ -69,22 +69,7 @@ class LiveGraph(Topology):
         near = self.near
         if other in near[one] or not near[one].isdisjoint(near[other]):
             return False
-        seen, seen_there = {one}, {other}
-        edge, edge_there = [one], [other]
-        while edge and edge_there:
-            if len(seen) > len(seen_there):
-                seen, seen_there = seen_there, seen
-                edge, edge_there = edge_there, edge
-            further: list[int] = []
-            for node in edge:
-                for next_one in near[node]:
-                    if next_one in seen_there:
-                        return False
-                    if next_one not in seen:
-                        seen.add(next_one)
-                        further.append(next_one)
-            edge = further
-        return True
+        return not self.path(one, other, direct=False)
 
     def path(self, one: int, other: int, *, direct: bool = True) -> list[int]:
         """Some path between them, not over their own link unless ``direct``; else empty."""

@@ -25,15 +25,12 @@ from typing import NamedTuple
 
 from meshlock.errors import Refused, setting
 from meshlock.topology.graphs import Topology
-from meshlock.topology.mobility import one_simulator
-from meshlock.topology.mobility.changes import Changes
+from meshlock.topology.mobility import recorded
+from meshlock.topology.mobility.changes import Changes, Flips, Prevented, Until
 from meshlock.topology.mobility.contacts import Contacts
-from meshlock.topology.mobility.flips import Flips
 from meshlock.topology.mobility.live_graph import LiveGraph
-from meshlock.topology.mobility.models import GaussMarkov, Manhattan, Speed, Walk, Waypoint
-from meshlock.topology.mobility.motion import Motion
-from meshlock.topology.mobility.movements import read_bonnmotion, read_ns2
-from meshlock.topology.mobility.partitions import Prevented, Until
+from meshlock.topology.mobility.models import GaussMarkov, Manhattan, Motion, Speed, Walk, Waypoint
+from meshlock.topology.mobility.recorded import read_bonnmotion, read_ns2
 from meshlock.topology.specification import MOST_LINKS, advice, seldom, tries, unknown, usual_range
 
 FORMS = {
@@ -205,8 +202,8 @@ def from_file(
     if spec.endswith(".tsv"):
         if radius is not None:
             raise Refused(f"{spec} holds contacts, not movements: leave {setting('range')} out.")
-        size = one_simulator.count(path, nodes)
-        links, contacts = one_simulator.contacts(path, size)
+        size = recorded.count(path, nodes)
+        links, contacts = recorded.contacts(path, size)
         graph = LiveGraph(size, links)
         refuse_parted(spec, graph, prevented)
         return graph, contacts
