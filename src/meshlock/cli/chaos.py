@@ -156,9 +156,9 @@ def summary(found: dict[str, Any], keep: Path | None) -> RenderableType:
         lines.append(f"Violated: {', '.join(found['violated'])}. ", "bold red")
         lines.append(f"Seed {found['seed']}.")
     else:
-        from meshlock.live.chaos.judge import PROPERTIES
+        from meshlock.live.chaos.judge import RULES
 
-        lines.append(f"The record shows no violation of {', '.join(PROPERTIES)}.", "green")
+        lines.append(f"The record shows no violation of {', '.join(RULES)}.", "green")
     if keep is not None:
         lines.append(f"\nPlan, record and logs are in {keep}.", "dim")
     return output.group(table, lines)
