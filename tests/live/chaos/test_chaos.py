@@ -77,7 +77,7 @@ def test_a_plan_that_names_strangers_is_refused(tmp_path: Path):
 def test_half_an_hour_has_every_kind_of_fault_in_plenty():
     for auto in (False, True):
         events = plans.make(1, seconds=1800, auto=auto).events
-        counts = {kind: sum(event.fault == kind for event in events) for kind in plans.DECK}
+        counts = {kind: sum(event.fault == kind for event in events) for kind in plans.KINDS}
         assert counts.pop("rivals" if auto else "reset") == 0  # not possible there
         assert min(counts.values()) >= 2
     assert counts["kill-holder"] >= 25
@@ -189,7 +189,7 @@ def test_an_impossible_plan_is_refused_with_a_sentence(settings: dict[str, int],
 
 @pytest.fixture
 def resource(tmp_path: Path) -> Resource:
-    return Resource.make(tmp_path / "resource.sqlite")
+    return Resource.make(tmp_path)
 
 
 def test_the_resource_refuses_a_lower_fence_from_holders_of_everything(resource: Resource):
@@ -207,7 +207,7 @@ def test_holders_of_fewer_permits_interleave(resource: Resource):
 
 
 def test_a_resource_in_the_middle_of_a_write_is_busy(resource: Resource, tmp_path: Path):
-    other = Resource(tmp_path / "resource.sqlite")
+    other = Resource(tmp_path)
     other.base.execute("BEGIN IMMEDIATE")
     assert resource.write(5, "a", 3, True) == BUSY
     other.base.execute("ROLLBACK")

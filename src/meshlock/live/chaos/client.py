@@ -25,7 +25,7 @@ import msgspec
 
 from meshlock.errors import Refused
 from meshlock.live.chaos import record as lines
-from meshlock.live.chaos.record import Writer, now
+from meshlock.live.chaos.record import RECORD, Writer, now
 from meshlock.live.chaos.resource import Resource
 from meshlock.live.interfaces.agent_client import AgentClient, AgentSession
 from meshlock.live.interfaces.agent_protocol import AgentGone, json_body, refusal
@@ -70,8 +70,7 @@ class ClientOrders(msgspec.Struct):
     permits: int
     lease: float
     seed: int
-    record: str
-    resource: str
+    folder: str
     take_all: bool = False  # one grant of everything, and done
 
 
@@ -79,8 +78,8 @@ class ChaosClient:
     def __init__(self, orders: ClientOrders) -> None:
         self.orders = orders
         self.random = Random(f"{orders.seed}:{orders.name}")
-        self.record = Writer(Path(orders.record))
-        self.resource = Resource(Path(orders.resource))
+        self.record = Writer(Path(orders.folder) / RECORD)
+        self.resource = Resource(Path(orders.folder))
         self.agent: AgentClient
         self.session: AgentSession
         self.said: asyncio.Queue[dict[str, Any]]  # by the agent, unasked

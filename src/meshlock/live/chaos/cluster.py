@@ -9,22 +9,23 @@ from __future__ import annotations
 import asyncio
 import secrets
 import signal
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from meshlock.live.chaos import record as lines
 from meshlock.live.chaos.client import ClientOrders
 from meshlock.live.chaos.majority import Link, able
 from meshlock.live.chaos.plan import Plan
 from meshlock.live.chaos.processes import POOL, Agent, ClientSlot, Seat
-from meshlock.live.chaos.record import Follower, RecordLine, SetUpLine, Writer, now
+from meshlock.live.chaos.record import RECORD, Follower, RecordLine, SetUpLine, Writer, now
 from meshlock.live.chaos.relay import Relay
 from meshlock.live.chaos.resource import Resource
 from meshlock.live.chaos.stalls import StallState
-from meshlock.live.links.dialler import split
 from meshlock.live.machine.loop import within
+
+Answer = TypeVar("Answer")
 
 LONGEST_FAREWELL = 10.0
 LEFT_WITH_IT = "left without handing over the token"
@@ -38,11 +39,10 @@ class Cluster:
     def __init__(self, plan: Plan, folder: Path, sockets: Path) -> None:
         self.plan = plan
         self.folder = folder
-        self.record_path = folder / "record.jsonl"
         self.client_log = folder / "clients.log"
-        self.record = Writer(self.record_path)
-        self.follower = Follower(self.record_path)
-        self.resource = Resource.make(folder / "resource.sqlite")
+        self.record = Writer(folder / RECORD)
+        self.follower = Follower(folder / RECORD)
+        self.resource = Resource.make(folder)
         (folder / "secret").write_text(secrets.token_urlsafe(24) + "\n")
         self.agents = {name: Agent(name, folder, sockets) for name in plan.nodes}
         given: dict[str, Any] = {"permits": plan.slots, "lease": plan.lease}
@@ -57,16 +57,8 @@ class Cluster:
         self.cuts: dict[Link, int] = {}  # how often it is cut just now
         self.renewed_at: dict[str, float] = {}  # client: when its lease was, for the last time
         self.granted = 0
-        set_up = SetUpLine(
-            t=now(),
-            nodes=plan.nodes,
-            links=plan.links,
-            permits=plan.permits,
-            lease=plan.lease,
-            silence=plan.silence,
-            within=plan.within,
-            slots=plan.slots,
-        )
+        known = {name: getattr(plan, name) for name in SetUpLine.__struct_fields__[1:]}
+        set_up = SetUpLine(t=now(), **known)
         self.state = StallState(set_up)
         self.write(set_up)
 
@@ -74,8 +66,8 @@ class Cluster:
         self.record.write(line)
         self.state.take(line)
 
-    def look(self) -> None:
-        """Read on in the record what clients say."""
+    def read_on(self) -> None:
+        """In the record: what clients say."""
         for line in self.follower.news():
             if isinstance(line, lines.RequestLine):
                 self.state.take(line)
@@ -86,13 +78,12 @@ class Cluster:
     # -- beginning and end -----------------------------------------------------------------
 
     async def start(self) -> None:
-        """Nobody reaches anybody at first, and all clients ask. Then links come up one by one, so
+        """No agent reaches another at first, and all clients ask. Then links come up one by one, so
         that the pool is made while some see others and not all."""
         for one, other in self.plan.links:
             for link in ((one, other), (other, one)):
-                self.relays[link] = await Relay("127.0.0.1", 9).start()
+                self.relays[link] = await self.agents[link[1]].dial(self.agents[link[0]])
                 self.relays[link].cut()
-                self.agents[link[1]].peers.append(self.relays[link].address)
         await asyncio.gather(*[self.start_agent(name) for name in self.plan.nodes])
         for slot in self.slots:
             self.start_client(slot)
@@ -133,9 +124,6 @@ class Cluster:
         agent = self.agents[name]
         rate = self.plan.rate(name, agent.starts)
         await agent.start(rate, wiped)
-        for (one, _), relay in self.relays.items():
-            if one == name:
-                relay.target = split(agent.address)
         self.write(lines.Up(t=now(), node=name, rate=rate, wiped=wiped))
 
     def kill(self, seat: Seat) -> float:
@@ -197,13 +185,14 @@ class Cluster:
 
     async def holders(self) -> list[str]:
         """Agents that say they have the token."""
+        found = await self.ask_awake(Agent.status)
+        return [name for name, pool in found.items() if pool and pool.get("token_here")]
+
+    async def ask_awake(self, ask: Callable[[Agent], Awaitable[Answer]]) -> dict[str, Answer]:
+        """All agents that are awake, at once."""
         awake = self.state.awake()
-        found = await asyncio.gather(*[self.agents[name].status() for name in awake])
-        return [
-            name
-            for name, pool in zip(awake, found, strict=True)
-            if pool is not None and pool.get("token_here")
-        ]
+        found = await asyncio.gather(*[ask(self.agents[name]) for name in awake])
+        return dict(zip(awake, found, strict=True))
 
     # -- clients ---------------------------------------------------------------------------
 
@@ -212,17 +201,9 @@ class Cluster:
         slot.start(self.orders(name, slot.node), self.client_log)
 
     def orders(self, name: str, node: str, take_all: bool = False) -> ClientOrders:
+        plan, socket, folder = self.plan, str(self.agents[node].socket), str(self.folder)
         return ClientOrders(
-            name=name,
-            node=node,
-            socket=str(self.agents[node].socket),
-            pool=POOL,
-            permits=self.plan.permits,
-            lease=self.plan.lease,
-            seed=self.plan.seed,
-            record=str(self.record_path),
-            resource=str(self.folder / "resource.sqlite"),
-            take_all=take_all,
+            name, node, socket, POOL, plan.permits, plan.lease, plan.seed, folder, take_all
         )
 
     def kill_client(self, slot: ClientSlot) -> float:
@@ -241,7 +222,7 @@ class Cluster:
         return [slot for slot in self.slots if slot.mood == mood]
 
     def nodes_with_permits(self) -> set[str]:
-        self.look()
+        self.read_on()
         return {slot.node for slot in self.slots if slot.name in self.state.open}
 
     # -- links -----------------------------------------------------------------------------

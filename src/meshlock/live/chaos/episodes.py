@@ -9,7 +9,8 @@ the fault strike: whatever is granted too early is granted while that client sti
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 
 from meshlock.live.chaos import record as lines
@@ -40,9 +41,12 @@ if TYPE_CHECKING:
     from meshlock.live.chaos.run import Chaos
 
 
-async def keeper(chaos: Chaos, slots: list[ClientSlot], draw: float) -> ClientSlot | None:
+@asynccontextmanager
+async def keeper(
+    chaos: Chaos, slots: list[ClientSlot], draw: float
+) -> AsyncIterator[ClientSlot | None]:
     """The first of these clients that has permits, and keeps them, when its lease was just renewed.
-    All others ask without a pause, until :func:`ease`."""
+    All others ask without a pause until this is left."""
     cluster, lease = chaos.cluster, chaos.plan.lease
     served = cluster.served()
     ours = [one for one in slots if one.node in served and one in chaos.slots_at(one.node)]
@@ -50,63 +54,49 @@ async def keeper(chaos: Chaos, slots: list[ClientSlot], draw: float) -> ClientSl
     in_turn = [*ours[first:], *ours[:first]]
 
     def holds() -> list[ClientSlot]:
+        cluster.read_on()
         return [one for one in in_turn if one.name in cluster.state.open]
 
     cluster.say(ours, KEEP)
     cluster.say(cluster.in_mood(AT_EASE), HURRY)
-    await until(chaos, lambda: holds() != [], 2 * lease)
-    found = holds()
-    cluster.say([one for one in ours if one not in found[:1]], HURRY)
-    if not found:
-        return None
+    kept = (await within(2 * lease, holds, 0.01))[:1]
+    cluster.say([one for one in ours if one not in kept], HURRY)
     since = now() + READ
-    renewed = cluster.renewed_at
-    await until(chaos, lambda: renewed.get(found[0].name, 0.0) > since, lease)
-    return found[0] if found[0] in holds() else None
 
+    def renewed() -> bool:
+        holds()
+        return cluster.renewed_at.get(kept[0].name, 0.0) > since
 
-def ease(chaos: Chaos, kept: ClientSlot | None) -> None:
-    cluster = chaos.cluster
-    cluster.say(cluster.in_mood(HURRY), AT_EASE)
-    if kept is not None:
-        cluster.say([kept], AT_EASE)
-
-
-async def until(chaos: Chaos, condition: Callable[[], bool], seconds: float) -> None:
-    """What the record says, or this number of seconds."""
-
-    def is_so() -> bool:
-        chaos.cluster.look()
-        return condition()
-
-    await within(seconds, is_so, 0.01)
+    if kept:
+        await within(lease, renewed, 0.01)
+    try:
+        yield kept[0] if kept and kept[0] in holds() else None
+    finally:
+        cluster.say([*cluster.in_mood(HURRY), *kept], AT_EASE)
 
 
 async def kill_holder(chaos: Chaos, event: PlannedFault) -> None:
     """Of the token: the grant of one of its clients outlives it."""
     cluster = chaos.cluster
-    kept: ClientSlot | None = None
-    name: str | None = None
-    for _ in range(TRIES):
+    for tries in reversed(range(TRIES)):
         name = await chaos.whom(event)
-        if name is not None:
-            kept = await keeper(chaos, chaos.slots_at(name), event.draw)
-            if name in await cluster.holders():
-                break
-            ease(chaos, kept)
-    if name is None or not chaos.may_miss(name):
-        ease(chaos, kept)
-        chaos.skip(event)
+        if name is None:
+            continue
+        async with keeper(chaos, chaos.slots_at(name), event.draw) as kept:
+            here = name in await cluster.holders()
+            if not chaos.may_miss(name) or not (here or tries == 0):
+                continue
+            t = cluster.kill_agent(name)
+            await asyncio.sleep(FOUND_OUT)
+            under = f"{name} under {kept.name}" if kept is not None else name
+            if await cluster.holders():
+                chaos.note("agent killed", t, f"{under}, which had passed the token on")
+            else:
+                chaos.strike(event, t, under)
+            await asyncio.sleep(event.seconds)
+        await chaos.restart(name, event.wiped)
         return
-    t = cluster.kill_agent(name)
-    await asyncio.sleep(FOUND_OUT)
-    kind = "agent killed" if await cluster.holders() else "holder killed"
-    wiped = ", without its disk" if event.wiped else ""
-    under = f" under {kept.name}" if kept is not None else ""
-    chaos.note(kind, t, f"{name}{under} for {event.seconds:.1f} s{wiped}")
-    await asyncio.sleep(event.seconds)
-    ease(chaos, kept)
-    await chaos.restart(name, event.wiped)
+    chaos.skip(event)
 
 
 async def restart_under(chaos: Chaos, event: PlannedFault) -> None:
@@ -118,27 +108,25 @@ async def restart_under(chaos: Chaos, event: PlannedFault) -> None:
     slots = [slot for slot in cluster.slots if slot.node not in holders]
     for node in {slot.node for slot in slots}:
         await cluster.agents[node].prepare()
-    slot = await keeper(chaos, slots, event.draw)
-    if slot is None or not chaos.may_miss(slot.node):
-        ease(chaos, slot)
-        chaos.skip(event)
-        return
-    holders = [one for one in await cluster.holders() if one != slot.node]
-    others = [one for one in cluster.state.awake() if one not in (slot.node, *holders)]
-    paused = others[: len(chaos.plan.nodes) // 2] if event.draw < RESTARTED_ALONE else []
-    for name in paused:
-        cluster.pause(cluster.agents[name])
-    t = cluster.kill_agent(slot.node)
-    chaos.note("agent restarted", t, f"{slot.node}, under {slot.name}")
-    await chaos.restart(slot.node)
-    for name in filter(chaos.may_miss, holders[:1] if not paused else []):
-        t = await cluster.dismiss_agent(name)
-        chaos.note("agent left", t, f"{name}, when {slot.node} was back")
-        await chaos.restart(name)
-    await asyncio.sleep(event.seconds if paused else 0.0)
-    for name in paused:
-        cluster.go_on(cluster.agents[name])
-    ease(chaos, slot)
+    async with keeper(chaos, slots, event.draw) as slot:
+        if slot is None or not chaos.may_miss(slot.node):
+            chaos.skip(event)
+            return
+        holders = [one for one in await cluster.holders() if one != slot.node]
+        others = [one for one in cluster.state.awake() if one not in (slot.node, *holders)]
+        paused = others[: len(chaos.plan.nodes) // 2] if event.draw < RESTARTED_ALONE else []
+        for name in paused:
+            cluster.pause(cluster.agents[name])
+        t = cluster.kill_agent(slot.node)
+        chaos.strike(event, t, f"{slot.node}, under {slot.name},")
+        await chaos.restart(slot.node)
+        for name in filter(chaos.may_miss, holders[:1] if not paused else []):
+            t = await cluster.dismiss_agent(name)
+            chaos.note("agent left", t, f"{name}, when {slot.node} was back")
+            await chaos.restart(name)
+        await asyncio.sleep(event.seconds if paused else 0.0)
+        for name in paused:
+            cluster.go_on(cluster.agents[name])
 
 
 async def strand(chaos: Chaos, event: PlannedFault) -> None:
@@ -147,33 +135,30 @@ async def strand(chaos: Chaos, event: PlannedFault) -> None:
     links = across(chaos.plan.links, event.sides)
     await within(chaos.plan.within, lambda: cluster.stands_without((), links))  # some are late
     slots = [slot for slot in cluster.slots if slot.node in side]
-    kept = await keeper(chaos, slots, event.draw)
-    cluster.say(slots, KEEP)
-    await chaos.cut(event, links, " ".join(side))
-    cluster.say(slots, AT_EASE)
-    ease(chaos, kept)
+    async with keeper(chaos, slots, event.draw):
+        cluster.say(slots, KEEP)
+        await chaos.cut(event, links, " ".join(side))
+        cluster.say(slots, AT_EASE)
 
 
 async def crowd(chaos: Chaos, event: PlannedFault) -> None:
     """All ask in a hurry, and one is killed that has permits and has asked since it read so."""
     cluster = chaos.cluster
-    slot = await keeper(chaos, cluster.slots, event.draw)
-    if slot is None:
-        chaos.skip(event)
-    else:
+    async with keeper(chaos, cluster.slots, event.draw) as slot:
+        if slot is None:
+            chaos.skip(event)
+            return
         held = cluster.state.open.get(slot.name, 0)
-        t = cluster.kill_client(slot)
-        chaos.note("crowd", t, f"for {event.seconds:.1f} s, without {slot.name}", held)
+        chaos.strike(event, cluster.kill_client(slot), f"without {slot.name}", held)
         await asyncio.sleep(event.seconds)
         cluster.start_client(slot)
-    ease(chaos, None)
 
 
 # -- disks ------------------------------------------------------------------------------------
 
 
 async def give_birth(chaos: Chaos, event: PlannedFault) -> None:
-    """An agent comes back without its disk, and reaches nobody: it must not make the pool.
+    """An agent comes back without its disk, and reaches no other: it must not make the pool.
     Its clients would keep what it granted them."""
     cluster = chaos.cluster
     name = await chaos.whom(event)
@@ -181,7 +166,7 @@ async def give_birth(chaos: Chaos, event: PlannedFault) -> None:
         chaos.skip(event)
         return
     t = cluster.kill_agent(name)
-    chaos.note("disk lost", t, f"{name}, which reaches nobody for {event.seconds:.1f} s")
+    chaos.strike(event, t, f"{name}, which reaches no other,")
     links = [link for link in chaos.plan.links if name in link]
     cluster.cut(links, silent=False)
     slots = chaos.slots_at(name)
@@ -196,21 +181,22 @@ async def lose_most_disks(chaos: Chaos, event: PlannedFault) -> None:
     """Most agents come back without their disks, one by one, so that each learns of the pool
     before they are enough to make another. Then an operator resets it where it is known. The
     clients of those agents work on meanwhile."""
-    cluster = chaos.cluster
+    cluster, often = chaos.cluster, chaos.plan.lease / 30
     left = [name for name in cluster.state.awake() if name not in event.nodes]
     if chaos.changing or not left or not {*event.nodes} <= {*cluster.state.awake()}:
         chaos.skip(event)
         return
     chaos.changing = True
     cluster.write(lines.ChangingLine(t=now()))
-    chaos.note("most disks lost", now(), " ".join(event.nodes))
+    chaos.strike(event, now(), " ".join(event.nodes))
     for name in event.nodes:
         cluster.kill_agent(name)
     await asyncio.sleep(event.seconds)
     for name in event.nodes:
         await chaos.restart(name, wiped=True)
-        await until_so(chaos, partial(knows_pool, chaos, name))
-    await until_so(chaos, lambda: cluster.agents[left[0]].change("reset", chaos.plan.lease))
+        await within(2 * chaos.plan.within, partial(knows_pool, chaos, name), often)
+    reset = partial(cluster.agents[left[0]].change, "reset", chaos.plan.lease)
+    await within(2 * chaos.plan.within, reset, often)  # the judge says what it means if it is not
     chaos.note("reset", now(), f"by {left[0]}")
     for agent in cluster.agents.values():
         agent.forgiven.update(GIVES_WAY)
@@ -222,8 +208,3 @@ async def lose_most_disks(chaos: Chaos, event: PlannedFault) -> None:
 
 async def knows_pool(chaos: Chaos, name: str) -> bool:
     return bool((await chaos.cluster.agents[name].status() or {}).get("members"))
-
-
-async def until_so(chaos: Chaos, condition: Callable[[], Awaitable[bool]]) -> None:
-    """The judge says what it means if that does not come."""
-    await within(2 * chaos.plan.within, condition, chaos.plan.lease / 30)

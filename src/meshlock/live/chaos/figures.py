@@ -5,9 +5,9 @@ way when it struck do not count. ``idle`` is how much of it nothing excuses: oft
 are in use meanwhile, by clients who know nothing of the fault.
 
 Measured are faults that struck alone, with a majority left: if another came shortly before, or
-before service resumed, nobody can say which of the two the time belongs to.
+before service resumed, the time may belong to either.
 ``longest_stall`` counts all of them: the longest time in which a majority was there, somebody
-with it waited, all that was asked for was free, and nobody got it; ``resumed_within`` is the
+with it waited, all that was asked for was free, and no client got it; ``resumed_within`` is the
 same, counted anew from every fault: what is judged.
 
 When a client is killed while it holds permits, they are *back* when the others hold all k at
@@ -16,8 +16,8 @@ once: its agent gives them back if it lives; if the whole node is killed, its le
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any
 
@@ -42,6 +42,7 @@ def figures(record: Sequence[RecordLine], verdict: RecordVerdict) -> dict[str, A
     late = [line for line in record if isinstance(line, lines.Wrote) and line.late]
     unserved = [line.why for line in record if isinstance(line, lines.NotServed)]
     starts = [line for line in record if isinstance(line, lines.Up)]
+    lease = set_up.lease
     held = totals(verdict.uses)
     full = [time for time, total in held if total >= set_up.permits]
     stalls = [stall for stall in verdict.stalls if grants and stall.begin >= grants[0]]
@@ -63,11 +64,13 @@ def figures(record: Sequence[RecordLine], verdict: RecordVerdict) -> dict[str, A
         "resumed_within": longest([stall.inexcusable for stall in stalls]),
         "longest_without_grant": longest([stall.seconds for stall in stalls]),
         "recovery": {
-            kind: recoveries(kind, faults, grants, verdict, set_up.lease)
+            kind: recoveries(kind, faults, grants, verdict)
             for kind in sorted({fault.kind for fault in faults})
         },
         "permits_back": {
-            kind: spread(returns(kind, faults, full, set_up.lease))
+            kind: spread(
+                [end - one.t for one, end in until_next(kind, faults, full, lease) if one.held]
+            )
             for kind in ("client killed", "node killed")
         },
         "late_writes": {
@@ -97,37 +100,30 @@ def spread(times: list[float]) -> dict[str, Any]:
 
 
 def recoveries(
-    kind: str, faults: list[FaultLine], grants: list[float], verdict: RecordVerdict, lease: float
+    kind: str, faults: list[FaultLine], grants: list[float], verdict: RecordVerdict
 ) -> dict[str, Any]:
     found, idle = [], []
     begins = [stall.begin for stall in verdict.stalls]
-    for fault in faults:
-        place = bisect_right(grants, fault.t + UNDER_WAY)
-        if fault.kind != kind or place == len(grants):
-            continue
+    for fault, end in until_next(kind, faults, grants, verdict.set_up.lease, UNDER_WAY):
         stall = verdict.stalls[bisect_right(begins, fault.t + UNDER_WAY) - 1]
-        if stall.majority and alone(fault, grants[place], faults, lease):
-            found.append(grants[place] - fault.t)
+        if stall.majority:
+            found.append(end - fault.t)
             idle.append(stall.idle)
     return {**spread(found), "idle": spread(idle)}
 
 
-def returns(kind: str, faults: list[FaultLine], full: list[float], lease: float) -> list[float]:
-    """Seconds until all permits were in use at once, as they were at the ``full`` moments."""
-    found = []
+def until_next(
+    kind: str, faults: list[FaultLine], moments: list[float], lease: float, after: float = 0.0
+) -> Iterator[tuple[FaultLine, float]]:
+    """Each fault of this kind and the next of these moments, if no other fault struck until then,
+    and long enough before."""
     for fault in faults:
-        place = bisect_left(full, fault.t)
-        if fault.kind != kind or not fault.held or place == len(full):
+        place = bisect_right(moments, fault.t + after)
+        if fault.kind != kind or place == len(moments):
             continue
-        if alone(fault, full[place], faults, lease):
-            found.append(full[place] - fault.t)
-    return found
-
-
-def alone(fault: FaultLine, end: float, faults: list[FaultLine], lease: float) -> bool:
-    """Was there no other fault until then, and for long enough before?"""
-    begin = fault.t - AFTERMATH * lease
-    return not any(other is not fault and begin <= other.t < end for other in faults)
+        begin, end = fault.t - AFTERMATH * lease, moments[place]
+        if not any(other is not fault and begin <= other.t < end for other in faults):
+            yield fault, end
 
 
 def totals(uses: list[Use]) -> list[tuple[float, int]]:

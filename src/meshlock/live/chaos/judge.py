@@ -21,7 +21,7 @@ from meshlock.live.chaos import record as lines
 from meshlock.live.chaos.readiness import Readiness
 from meshlock.live.chaos.record import RecordLine, SetUpLine
 from meshlock.live.chaos.resource import REFUSED
-from meshlock.live.chaos.stalls import CHANGES, Stall, StallState, stalls
+from meshlock.live.chaos.stalls import CHANGES, StallState, stalls
 from meshlock.properties.overtaking import Overtaking
 
 Findings = Iterator[tuple[float, str]]

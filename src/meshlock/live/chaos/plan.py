@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import msgspec
 
@@ -25,29 +26,45 @@ from meshlock.errors import Attempt, Refused, setting
 from meshlock.live.chaos.majority import Link, able, across
 from meshlock.topology.specification import network
 
-DECK = {
-    "kill-holder": 4,
-    "kill-agent": 1,
-    "kill-node": 1,
-    "kill-client": 2,
-    "restart": 3,
-    "leave": 1,
-    "pause-holder": 1,
-    "pause-agent": 1,
-    "pause-node": 1,
-    "pause-client": 1,
-    "partition": 2,
-    "strand": 3,
-    "birth": 2,
-    "reset": 1,
-    "cut-link": 1,
-    "break-link": 1,
-    "no-majority": 1,
-    "crowd": 1,
-    "resize": 2,
-    "rivals": 2,
+CROWD = 7
+"""Leases for which all clients ask in a hurry, and nothing is done to them: after two of them
+order is judged, and three without a grant are too many."""
+
+
+class FaultKind(NamedTuple):
+    """A kind of fault: what it is called, how often it comes in a deck (which is shuffled, dealt
+    out, and shuffled again), and what the plan must know of it."""
+
+    name: str
+    often: int = 1
+    leases: tuple[float, float] | None = None  # that it lasts, from and to; None: short or long
+    of: str = ""  # the "holder" of the token, or a "node"
+    kills: bool = False
+    alone: bool = False  # when nothing else is out of order, and nothing else comes meanwhile
+
+
+KINDS = {
+    "kill-holder": FaultKind("holder killed", 4, of="holder", kills=True),
+    "kill-agent": FaultKind("agent killed", of="node", kills=True),
+    "kill-node": FaultKind("node killed", of="node", kills=True),
+    "kill-client": FaultKind("client killed", 2, (0.1, 0.5)),
+    "restart": FaultKind("agent restarted", 3, (1.0, 1.0), kills=True, alone=True),
+    "leave": FaultKind("agent left", of="node", kills=True),
+    "pause-holder": FaultKind("holder paused", of="holder"),
+    "pause-agent": FaultKind("agent paused", of="node"),
+    "pause-node": FaultKind("node paused", of="node"),
+    "pause-client": FaultKind("client paused"),
+    "partition": FaultKind("partition", 2),
+    "strand": FaultKind("minority cut off", 3, (2.0, 4.0)),
+    "birth": FaultKind("disk lost", 2, (0.5, 2.5), of="node", kills=True),
+    "reset": FaultKind("most disks lost", 1, (0.0, 1.0), alone=True),
+    "cut-link": FaultKind("link cut"),
+    "break-link": FaultKind("link broken", 1, (0.0, 0.0)),
+    "no-majority": FaultKind("quorum lost", alone=True),
+    "crowd": FaultKind("crowd", 1, (CROWD, CROWD), alone=True),
+    "resize": FaultKind("resized", 2),
+    "rivals": FaultKind("members changed", 2),
 }
-"""How often each kind comes in a deck; the deck is shuffled, dealt out, and shuffled again."""
 
 SHARPEST = (*("restart", "kill-holder") * 2, "strand", "birth")
 """Every run begins with these, one by one."""
@@ -58,10 +75,6 @@ CHANGED_BACK = 4
 """Leases within which all that was changed is as before."""
 FEWEST = 5
 """Nodes, of which two can be removed from the members."""
-
-OF_HOLDER = ("kill-holder", "pause-holder")
-KILLS = ("kill-holder", "kill-agent", "kill-node", "leave", "restart", "birth")
-PAUSES = ("pause-holder", "pause-agent", "pause-node")
 
 START_UP = 2.0
 """Seconds that a restarted agent may take before it answers, on a busy machine."""
@@ -75,31 +88,12 @@ RATE_BOUND = 0.01
 WIPED = 0.25
 """Share of restarts with an empty state directory, where the plan allows one."""
 
-
-ALONE = ("no-majority", "restart", "crowd", "reset")
-"""Come when nothing else is out of order, and nothing else does meanwhile."""
-
 GROWN = 5
 """Leases within which a pool that was reset has all its members again, on an idle machine."""
 
-CROWD = 7
-"""Leases for which all clients ask in a hurry, and nothing is done to them: after two of them
-order is judged, and three without a grant are too many."""
-
 ENDLESS = 12
-"""Leases of some cuts of long runs: so long that nobody who is cut off may call itself ready."""
+"""Leases of some cuts of long runs: so long that no node that is cut off may call itself ready."""
 LONG_RUN = 600.0
-
-LENGTHS = {
-    "break-link": (0.0, 0.0),
-    "restart": (1.0, 1.0),
-    "crowd": (CROWD, CROWD),
-    "kill-client": (0.1, 0.5),
-    "strand": (2.0, 4.0),
-    "birth": (0.5, 2.5),
-    "reset": (0.0, 1.0),
-}
-"""Leases that these last, from and to; the others are short or long."""
 
 TRIES = 150
 """So often a fault is put off by a tenth of a lease before it is given up."""
@@ -112,11 +106,15 @@ class PlannedFault(msgspec.Struct, omit_defaults=True):
     nodes: list[str] = []  # empty: the holder, or whichever client holds permits
     sides: list[list[str]] = []  # of a partition
     link: Link | None = None
-    silent: bool = True  # a cut that nobody is told of (else connections break as well);
+    silent: bool = True  # a cut of which no node is told (else connections break as well);
     # without a majority: nodes are paused (else killed)
     one_way: bool = False  # a silent cut through which one side is still heard
     wiped: bool = False  # it comes back without its state directory
     draw: float = 0.0  # which of the clients, as a share of those who qualify
+
+    @property
+    def kind(self) -> FaultKind:
+        return KINDS[self.fault]
 
 
 class Plan(msgspec.Struct):
@@ -222,7 +220,7 @@ def load(path: Path) -> Plan:
     known = set(plan.nodes)
     for event in plan.events:
         named = {*event.nodes, *(event.link or ())}.union(*event.sides)
-        if event.fault not in DECK or not named <= known:
+        if event.fault not in KINDS or not named <= known:
             raise Refused(
                 f"{path} has a fault '{event.fault}' for {sorted(named)}, not all of "
                 "which exist: correct the plan."
@@ -248,16 +246,16 @@ class Drawing:
         self.plan = plan
         self.random = Random(f"{plan.seed}:plan")
         self.troubles: list[Trouble] = []
-        self.wiped_until = 0.0  # until then nobody else may forget
+        self.wiped_until = 0.0  # until then no other may forget
 
     def events(self) -> Iterator[PlannedFault]:
         lease, time, impossible = self.plan.lease, self.plan.lease / 2, 0
         for number, fault in enumerate(self.dealt()):
-            alone = number < len(SHARPEST) or fault in ALONE
+            alone = number < len(SHARPEST) or KINDS[fault].alone
             placed = self.place(fault, time, alone)
             if placed is None:
                 impossible += 1
-                if impossible > sum(DECK.values()):
+                if impossible > sum(kind.often for kind in KINDS.values()):
                     return
                 continue
             event, trouble = placed
@@ -274,7 +272,7 @@ class Drawing:
         """A short run has the sharpest first."""
         yield from self.random.sample(SHARPEST, len(SHARPEST))
         while True:
-            deck = [fault for fault, count in DECK.items() for _ in range(count)]
+            deck = [fault for fault, kind in KINDS.items() for _ in range(kind.often)]
             self.random.shuffle(deck)
             yield from deck
 
@@ -290,7 +288,7 @@ class Drawing:
         for _ in range(TRIES):
             standing = [trouble for trouble in self.troubles if trouble.until > time]
             event, trouble = self.draw(fault, time)
-            possible = fault in ALONE or self.allowed([*standing, trouble])
+            possible = KINDS[fault].alone or self.allowed([*standing, trouble])
             if possible and not (alone and standing):
                 event.wiped = self.may_forget(event, trouble)
                 wiped = event.wiped or fault not in ("birth", "reset")
@@ -328,7 +326,7 @@ class Drawing:
     def may_forget(self, event: PlannedFault, trouble: Trouble) -> bool:
         """Two that forget within two leases are more than is promised."""
         back = event.at + event.seconds
-        if event.fault not in (*KILLS, "reset") or event.fault == "restart":
+        if event.fault == "restart" or not (event.kind.kills or event.fault == "reset"):
             return False
         if not self.wiped_until <= back <= self.plan.forgets_until:
             return False
@@ -344,13 +342,11 @@ class Drawing:
         seconds = round(self.length(fault) * self.plan.lease, 3)
         event = PlannedFault(at, fault, seconds, draw=round(self.random.random(), 6))
         trouble = Trouble(at + seconds + SETTLE)
-        if fault in KILLS:
+        if event.kind.kills or fault == "no-majority":
             trouble.until += START_UP + self.plan.silence
-        if fault in ("restart", "crowd"):
-            return event, trouble
-        if fault in OF_HOLDER:
+        if event.kind.of == "holder":
             trouble.anybody = True
-        elif fault in KILLS or fault in PAUSES:
+        elif event.kind.of == "node":
             trouble.nodes = event.nodes = [self.random.choice(self.plan.nodes)]
         elif fault == "strand":
             event.silent = self.random.random() < 0.6
@@ -377,7 +373,6 @@ class Drawing:
             trouble.until += START_UP * most + GROWN * self.plan.lease
         elif fault == "no-majority":
             self.draw_no_majority(event)
-            trouble.until += START_UP + self.plan.silence
         return event, trouble
 
     def length(self, fault: str) -> float:
@@ -385,10 +380,11 @@ class Drawing:
         long_run = fault in ("strand", "no-majority") and self.plan.seconds >= LONG_RUN
         if long_run and self.random.random() < 0.15:
             return ENDLESS
-        if fault in LENGTHS:
-            low, high = LENGTHS[fault]
+        kind = KINDS[fault]
+        if kind.leases is not None:
+            low, high = kind.leases
             return low if low == high else self.random.uniform(low, high)
-        if fault in KILLS:
+        if kind.kills:
             times = (1.0, 2.5) if fault == "kill-holder" else (0.3, 1.0, 2.5)
             return self.random.choice(times) * self.random.uniform(0.5, 1.5)
         short, long = self.random.uniform(0.1, 0.8), self.random.uniform(1.2, 3.0)

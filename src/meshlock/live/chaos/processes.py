@@ -19,8 +19,10 @@ import msgspec
 
 from meshlock.errors import Refused
 from meshlock.live.chaos.client import AT_EASE, ClientOrders
+from meshlock.live.chaos.relay import Relay
 from meshlock.live.interfaces.agent_protocol import AgentGone, json_body
 from meshlock.live.interfaces.async_client import Line
+from meshlock.live.links.dialler import split
 
 POOL = "docks"
 LONGEST_START = 20.0
@@ -133,6 +135,7 @@ class Agent(Seat):
         self.log = folder / f"{name}.log"
         self.within: list[str] = []  # a command that runs another, as in "ip netns exec ..."
         self.peers: list[str] = []
+        self.relays: list[Relay] = []  # that lead here
         self.settings: dict[str, Any] = {
             "name": name,
             "listen": "127.0.0.1:0",
@@ -143,7 +146,6 @@ class Agent(Seat):
         }
         self.pool: dict[str, Any] = {}
         self.successor: Child | None = None  # waits for its turn
-        self.address = ""
         self.starts = 0
         self.rate = 1.0
         self.forgiven: set[str] = set()  # errors that were to be expected
@@ -172,7 +174,16 @@ class Agent(Seat):
         before = self.log.stat().st_size
         self.child, self.successor = self.successor, None
         self.at_work.say(b"\n")
-        self.address = str((await self.says("ready", before, self.at_work))["address"])
+        address = str((await self.says("ready", before, self.at_work))["address"])
+        for relay in self.relays:
+            relay.target = split(address)
+
+    async def dial(self, other: Agent) -> Relay:
+        """Over a wire of its own, which leads to wherever the other listens."""
+        relay = await Relay("127.0.0.1", 9).start()
+        other.relays.append(relay)
+        self.peers.append(relay.address)
+        return relay
 
     async def says(self, event: str, since: int, child: Child) -> dict[str, Any]:
         """When its log says so."""

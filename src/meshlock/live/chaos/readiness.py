@@ -2,9 +2,9 @@
 
 A node is *unserved* from the moment a client there waits and all that anybody asks for is free,
 until a client of a node in the same part of the network is granted permits: that shows a token
-which this node can reach. Gaps of less than a lease in which nobody waits do not count. What an
+which this node can reach. Gaps of less than a lease in which no client waits do not count. What an
 agent says is about the future: one that was unserved for long, and calls itself ready, is right if
-such a grant follows within a lease. If a fault strikes until then, nobody can say.
+such a grant follows within a lease. If a fault strikes until then, nothing is said.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Readiness:
             self.claims[node] = Claim(node, time, unserved)
 
     def wrong(self, time: float) -> list[Claim]:
-        """Claims after which nobody was served for a lease."""
+        """Claims after which no client was served for a lease."""
         found = [one for one in self.claims.values() if time - one.time > self.lease]
         for one in found:
             del self.claims[one.node]

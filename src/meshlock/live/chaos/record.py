@@ -22,6 +22,8 @@ import msgspec
 from meshlock.live.chaos.majority import Link
 from meshlock.live.machine import clock
 
+RECORD = "record.jsonl"
+
 now = clock.seconds
 """The machine's clock; the same for all processes, and the one that leases are told in."""
 
@@ -184,7 +186,7 @@ class Resized(RecordLine, tag="resized"):
 
 
 class ChangingLine(RecordLine, tag="changing"):
-    """Members are removed, and added again: until that is done nobody can say who they are."""
+    """Members are removed, and added again: until that is done it is not known who they are."""
 
 
 class SettledLine(RecordLine, tag="settled"):

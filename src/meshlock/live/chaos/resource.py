@@ -28,13 +28,15 @@ ACCEPTED, REFUSED, BUSY = "accepted", "refused", "busy"
 
 
 class Resource:
-    def __init__(self, path: Path) -> None:
-        self.base = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+    def __init__(self, folder: Path) -> None:
+        self.base = sqlite3.connect(
+            folder / "resource.sqlite", timeout=PATIENCE, isolation_level=None
+        )
         self.base.execute("PRAGMA synchronous = OFF")
 
     @classmethod
-    def make(cls, path: Path) -> Resource:
-        resource = cls(path)
+    def make(cls, folder: Path) -> Resource:
+        resource = cls(folder)
         resource.base.execute("PRAGMA journal_mode = WAL")
         resource.base.execute("CREATE TABLE exclusive (fence INTEGER, client TEXT)")
         resource.base.execute("INSERT INTO exclusive VALUES (0, '')")

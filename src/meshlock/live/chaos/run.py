@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from meshlock.errors import Refused
 from meshlock.live.chaos import episodes
 from meshlock.live.chaos import record as lines
 from meshlock.live.chaos.cluster import Cluster
 from meshlock.live.chaos.majority import across
-from meshlock.live.chaos.plan import CROWD, KILLS, Plan, PlannedFault
-from meshlock.live.chaos.processes import ClientSlot, last_line
+from meshlock.live.chaos.plan import CROWD, Plan, PlannedFault
+from meshlock.live.chaos.processes import Agent, ClientSlot, last_line
 from meshlock.live.chaos.record import now
 from meshlock.live.machine.loop import within
 
 WHERE_PERMITS_ARE = 0.7
 """Share of faults of agents and nodes that strike where a client holds permits just then."""
+
+
+async def repeat(action: Callable[[], Awaitable[None]], seconds: float) -> None:
+    while True:
+        await asyncio.sleep(seconds)
+        await action()
 
 
 class Chaos:
@@ -37,9 +44,12 @@ class Chaos:
         watching: list[asyncio.Task[None]] = []
         try:
             await cluster.start()
-            watching.append(asyncio.create_task(self.watch_processes()))
-            watching.append(asyncio.create_task(self.watch_health()))
-            watching.append(asyncio.create_task(self.watch_votes()))
+            for action, seconds in (
+                (self.watch_processes, 0.1),
+                (self.watch_health, 1.0),
+                (cluster.look_for_votes, self.plan.lease / 30),
+            ):
+                watching.append(asyncio.create_task(repeat(action, seconds)))
             self.phase = "waiting for the first grant"  # without one the judge has its finding
             if await within(2 * self.plan.within, lambda: cluster.granted):
                 self.phase = "chaos"
@@ -57,43 +67,31 @@ class Chaos:
         async with asyncio.TaskGroup() as faults:
             for event in self.plan.events:
                 await asyncio.sleep(began + event.at - now())
-                faults.create_task(self.carry_out(event))
+                faults.create_task(EPISODES.get(event.fault, Chaos.disturb_node)(self, event))
             await asyncio.sleep(began + self.plan.seconds - now())
 
     async def watch_processes(self) -> None:
         """A process that ends by itself is a finding; it is started again all the same."""
         cluster = self.cluster
-        while True:
-            await asyncio.sleep(0.1)
-            cluster.look()
-            for name in list(cluster.state.up):
-                agent = cluster.agents[name]
-                if not agent.running:
-                    self.fail(name, f"ended by itself: {agent.last_words()}")
-                    cluster.kill_agent(name)
-                    await self.restart(name)
-            for slot in cluster.slots:
-                if slot.child is not None and slot.child.process.poll():  # 0 is the quiet end
-                    self.fail(slot.name, f"ended by itself: {last_line(cluster.client_log)}")
-                    cluster.kill_client(slot)
-                    if self.phase == "chaos":
-                        cluster.start_client(slot)
+        cluster.read_on()
+        for name in list(cluster.state.up):
+            agent = cluster.agents[name]
+            if not agent.running:
+                self.fail(name, f"ended by itself: {agent.last_words()}")
+                cluster.kill_agent(name)
+                await self.restart(name)
+        for slot in cluster.slots:
+            if slot.child is not None and slot.child.process.poll():  # 0 is the quiet end
+                self.fail(slot.name, f"ended by itself: {last_line(cluster.client_log)}")
+                cluster.kill_client(slot)
+                if self.phase == "chaos":
+                    cluster.start_client(slot)
 
     async def watch_health(self) -> None:
-        """What all agents that are awake say of themselves, once a second."""
-        cluster = self.cluster
-        while True:
-            await asyncio.sleep(1.0)
-            awake = cluster.state.awake()
-            said = await asyncio.gather(*[cluster.agents[name].ready() for name in awake])
-            for name, ready in zip(awake, said, strict=True):
-                if ready is not None:
-                    cluster.write(lines.ReadyLine(t=now(), node=name, ready=ready))
-
-    async def watch_votes(self) -> None:
-        while True:
-            await asyncio.sleep(self.plan.lease / 30)
-            await self.cluster.look_for_votes()
+        """What all agents that are awake say of themselves."""
+        for name, ready in (await self.cluster.ask_awake(Agent.ready)).items():
+            if ready is not None:
+                self.cluster.write(lines.ReadyLine(t=now(), node=name, ready=ready))
 
     async def restart(self, name: str, wiped: bool = False) -> None:
         try:
@@ -109,17 +107,12 @@ class Chaos:
 
     # -- faults ----------------------------------------------------------------------------
 
-    async def carry_out(self, event: PlannedFault) -> None:
-        await EPISODES.get(event.fault, Chaos.disturb_node)(self, event)
-
     async def disturb_node(self, event: PlannedFault) -> None:
         name = await self.whom(event)
         if name is None:
             self.skip(event)
-        elif event.fault in KILLS:
-            await self.kill(event, name)
         else:
-            await self.pause(event, name)
+            await (self.kill if event.kind.kills else self.pause)(event, name)
 
     async def whom(self, event: PlannedFault) -> str | None:
         """The holder of the token, if it is meant; else often one whose clients hold permits, or
@@ -150,7 +143,7 @@ class Chaos:
     async def kill(self, event: PlannedFault, name: str) -> None:
         cluster = self.cluster
         slots = self.slots_at(name) if event.fault == "kill-node" else []
-        cluster.look()
+        cluster.read_on()
         held = sum(cluster.state.open.get(slot.name, 0) for slot in slots)
         if event.fault == "leave":
             t = await cluster.dismiss_agent(name)
@@ -158,11 +151,7 @@ class Chaos:
             t = cluster.kill_agent(name)  # first, or it would release what its clients held
         for slot in slots:
             cluster.kill_client(slot)
-        kind = (
-            "node killed" if slots else "agent left" if event.fault == "leave" else "agent killed"
-        )
-        wiped = ", without its disk" if event.wiped else ""
-        self.note(kind, t, f"{name} for {event.seconds:.1f} s{wiped}", held)
+        self.strike(event, t, name, held)
         await asyncio.sleep(event.seconds)
         await self.restart(name, event.wiped)
         for slot in slots:
@@ -170,18 +159,15 @@ class Chaos:
 
     async def pause(self, event: PlannedFault, name: str) -> None:
         cluster = self.cluster
+        agent = cluster.agents[name]
         slots = self.slots_at(name) if event.fault == "pause-node" else []
-        t = cluster.pause(cluster.agents[name])
+        t = cluster.pause(agent)
         for slot in slots:
             cluster.pause(slot)
-        kind = {"pause-node": "node paused", "pause-holder": "holder paused"}
-        self.note(kind.get(event.fault, "agent paused"), t, f"{name} for {event.seconds:.1f} s")
+        self.strike(event, t, name)
         await asyncio.sleep(event.seconds)
-        if event.draw < 0.5:  # who wakes first sees the other still asleep
-            cluster.go_on(cluster.agents[name])
-        for slot in slots:
-            cluster.go_on(slot)
-        cluster.go_on(cluster.agents[name])
+        for seat in (agent, *slots) if event.draw < 0.5 else (*slots, agent):
+            cluster.go_on(seat)  # who wakes first sees the other still asleep
 
     def slots_at(self, name: str) -> list[ClientSlot]:
         """The clients of this node to which nothing else has happened."""
@@ -198,23 +184,18 @@ class Chaos:
             self.skip(event)
             return
         held = cluster.state.open[slot.name]
-        if event.fault == "kill-client":
-            t = cluster.kill_client(slot)
-            self.note("client killed", t, f"{slot.name}, which had {held}", held)
-            await asyncio.sleep(event.seconds)
-            cluster.start_client(slot)
-        else:
-            t = cluster.pause(slot)
-            self.note("client paused", t, f"{slot.name} for {event.seconds:.1f} s", held)
-            await asyncio.sleep(event.seconds)
-            cluster.go_on(slot)
+        kills = event.fault == "kill-client"
+        t = (cluster.kill_client if kills else cluster.pause)(slot)
+        self.strike(event, t, f"{slot.name}, which had {held},", held)
+        await asyncio.sleep(event.seconds)
+        (cluster.start_client if kills else cluster.go_on)(slot)
 
     async def client_with_permits(self, draw: float) -> ClientSlot | None:
         """One whose agent lives, for the others are at the end of their lease anyway."""
         cluster = self.cluster
 
         def those() -> list[ClientSlot]:
-            cluster.look()
+            cluster.read_on()
             awake, held = cluster.state.awake(), cluster.state.open
             slots = [slot for node in awake for slot in self.slots_at(node)]
             return [slot for slot in slots if slot.name in held]
@@ -235,10 +216,7 @@ class Chaos:
             self.skip(event)
             return
         how = "one way" if event.one_way else "silently" if event.silent else "abruptly"
-        kinds = {"partition": "partition", "cut-link": "link cut", "break-link": "link broken"}
-        kinds["strand"] = "minority cut off"
-        t = cluster.cut(links, event.silent, event.one_way)
-        self.note(kinds[event.fault], t, f"{name} {how} for {event.seconds:.1f} s")
+        self.strike(event, cluster.cut(links, event.silent, event.one_way), f"{name} {how}")
         await asyncio.sleep(event.seconds)
         cluster.heal(links)
 
@@ -246,8 +224,7 @@ class Chaos:
         cluster = self.cluster
         nodes = [name for name in event.nodes if name in cluster.state.awake()]
         links = across(self.plan.links, event.sides) if event.sides else []
-        how = "cut apart" if links else "paused" if event.silent else "killed"
-        self.note("quorum lost", now(), f"{how} for {event.seconds:.1f} s")
+        self.strike(event, now(), "cut apart" if links else "paused" if event.silent else "killed")
         if links:
             cluster.cut(links, event.silent)
         for name in nodes:
@@ -256,20 +233,17 @@ class Chaos:
             else:
                 cluster.kill_agent(name)
         await asyncio.sleep(event.seconds)
-        if links:
-            cluster.heal(links)
+        cluster.heal(links)
         for name in nodes:
-            if event.silent:
-                cluster.go_on(cluster.agents[name])
-        if not event.silent:
-            await asyncio.gather(*[self.restart(name) for name in nodes])
+            cluster.go_on(cluster.agents[name])
+        await asyncio.gather(*[self.restart(name) for name in nodes if not event.silent])
 
     # -- changes of the pool ---------------------------------------------------------------
 
     async def resize(self, event: PlannedFault) -> None:
         """To fewer permits, and back."""
         permits = 1 + int(event.draw * (self.plan.permits - 1))
-        self.note("resized", now(), f"{permits} permits for {event.seconds:.1f} s")
+        self.strike(event, now(), f"{permits} permits")
         if await self.set_permits(permits):
             await asyncio.sleep(event.seconds)
         await self.restore_permits()
@@ -296,7 +270,7 @@ class Chaos:
             return
         self.changing = True
         cluster.write(lines.ChangingLine(t=now()))
-        self.note("members changed", now(), f"{' '.join(by)} remove {' '.join(names)}")
+        self.strike(event, now(), f"{' '.join(by)} remove {' '.join(names)}")
         await asyncio.gather(
             *[
                 cluster.agents[one].change("members", self.plan.lease, remove=name)
@@ -314,7 +288,7 @@ class Chaos:
             return
         while self.changing and (self.phase == "chaos" or now() < end):
             awake = cluster.state.awake()
-            missing = await self.missing(awake)
+            missing = await self.missing()
             if missing == []:
                 self.changing = False
                 cluster.write(lines.SettledLine(t=now()))
@@ -328,10 +302,10 @@ class Chaos:
                 asyncio.sleep(lease / 3),
             )
 
-    async def missing(self, awake: list[str]) -> list[str] | None:
-        """Nodes that are no members, by the latest that anybody knows; None: nobody says."""
-        found = await asyncio.gather(*[self.cluster.agents[name].status() for name in awake])
-        told = [one for one in found if one is not None and one.get("members")]
+    async def missing(self) -> list[str] | None:
+        """Nodes that are no members, by the latest that any node knows; None: none says."""
+        found = [one for one in (await self.cluster.ask_awake(Agent.status)).values() if one]
+        told = [one for one in found if one.get("members")]
         if not told:
             return None
         members = max(told, key=lambda one: one["epoch"] or 0)["members"]
@@ -366,7 +340,7 @@ class Chaos:
                 if said.get("level") == "error" and said["event"] not in agent.forgiven:
                     self.fail(agent.name, f"failed: {said['event']}")
         cluster.write(lines.End(t=now(), accepted=cluster.resource.accepted(), took_all=took_all))
-        cluster.look()
+        cluster.read_on()
 
     # -- what is told ----------------------------------------------------------------------
 
@@ -374,6 +348,10 @@ class Chaos:
         self.faults[kind] = self.faults.get(kind, 0) + 1
         self.cluster.write(lines.FaultLine(t=t, kind=kind, who=about, held=held))
         self.report(f"{kind}: {about}")
+
+    def strike(self, event: PlannedFault, t: float, about: str, held: int = 0) -> None:
+        wiped = ", without its disk" if event.wiped else ""
+        self.note(event.kind.name, t, f"{about} for {event.seconds:.1f} s{wiped}", held)
 
     def skip(self, event: PlannedFault) -> None:
         self.skipped += 1
@@ -383,7 +361,7 @@ class Chaos:
         self.news.append(f"{monotonic() - self.began:6.1f} s  {news}")
 
 
-EPISODES: dict[str, Callable[[Chaos, PlannedFault], Awaitable[None]]] = {
+EPISODES: dict[str, Callable[[Chaos, PlannedFault], Coroutine[Any, Any, None]]] = {
     "no-majority": Chaos.no_majority,
     "resize": Chaos.resize,
     "rivals": Chaos.change_members,

@@ -1,8 +1,8 @@
 """Times without a grant, and how much of them nothing excuses.
 
 A stall lies between two grants. Excused is what no algorithm could help: no quorum of the
-members is awake, connected and past its silence; nobody who is awake in that part waits; or
-somebody holds permits so long that what is asked for is not free, by the smallest number of permits
+members is awake, connected and past its silence; no client that is awake in that part waits; or
+clients hold permits so long that what is asked for is not free, by the smallest number of permits
 that there may be; or members are being changed. A new fault starts the clock again, for it may undo
 what was done against the one before.
 """
@@ -56,7 +56,7 @@ class StallState:
         if line is not None:
             self.take(line)
         if line is None or isinstance(line, CHANGES):
-            self.look(time)
+            self.find_majority(time)
 
     def take(self, line: RecordLine) -> None:
         if isinstance(line, lines.AskedLine):
@@ -96,7 +96,7 @@ class StallState:
         """Does the pool have the members and permits with which it was made?"""
         return not self.changing and self.sizes == {self.set_up.permits}
 
-    def look(self, time: float) -> None:
+    def find_majority(self, time: float) -> None:
         """Where is a majority?"""
         without = self.without_vote(time)
         self.part = able(self.set_up.nodes, self.awake(), self.whole(), without)

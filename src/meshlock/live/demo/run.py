@@ -19,7 +19,6 @@ from meshlock.live.chaos.processes import POOL, Agent
 from meshlock.live.chaos.relay import Relay
 from meshlock.live.interfaces.async_client import Client, aconnect
 from meshlock.live.links.certificates import Authority
-from meshlock.live.links.dialler import split
 from meshlock.properties import monitor
 from meshlock.properties.sentences import counted
 from meshlock.trace.audit import Audit
@@ -29,7 +28,7 @@ from meshlock.trace.reader import Trace
 
 NAMES = ("ada", "ben", "cyd", "dov", "eva", "fay")
 LINKS = ((0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3), (1, 4))
-"""A ring with two chords: nobody sees everybody."""
+"""A ring with two chords: no node is linked to all others."""
 
 PERMITS = 3
 PRIORITIES = (1, 5, 9)
@@ -77,8 +76,9 @@ class Demo:
         looking: list[asyncio.Task[None]] = []
         try:
             self.configure()
-            await self.start_relays()
-            await asyncio.gather(*[self.start_agent(place) for place in range(len(self.names))])
+            for one, other in self.links:
+                self.relays[one, other] = await self.agents[other].dial(self.agents[one])
+            await asyncio.gather(*[agent.start() for agent in self.agents])
             for place, agent in enumerate(self.agents):
                 clients.append(await aconnect(str(agent.socket)))
                 looking.append(asyncio.create_task(self.follow_status(place, clients[-1])))
@@ -124,17 +124,6 @@ class Demo:
                 "options": {"patience": PATIENCE},
                 "recovery": "none",
             }
-
-    async def start_relays(self) -> None:
-        for one, other in self.links:
-            relay = self.relays[one, other] = await Relay("127.0.0.1", 9).start()
-            self.agents[other].peers.append(relay.address)
-
-    async def start_agent(self, place: int) -> None:
-        await self.agents[place].start()
-        for (one, _), relay in self.relays.items():
-            if one == place:
-                relay.target = split(self.agents[place].address)
 
     async def follow_status(self, place: int, client: Client) -> None:
         while True:
