@@ -163,7 +163,7 @@ class Observed(StatePart):
         return 0
 
     def free_permits(self) -> int:
-        """How many permits are here and in nobody's use."""
+        """How many permits are here and not in use."""
         return 0
 
     def towards(self) -> int:

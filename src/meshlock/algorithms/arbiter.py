@@ -60,19 +60,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.actor import (
-    NIL,
-    Actor,
-    Algorithm,
-    Assumptions,
-    Effect,
-    Message,
-    Network,
-    Options,
-    Serves,
-)
+from meshlock.algorithms.actor import NIL, Algorithm, Assumptions, Effect, Message, Network, Serves
 from meshlock.algorithms.maekawa import Member
-from meshlock.algorithms.site import Numbered
+from meshlock.algorithms.site import Counted, Numbered, sites
 
 
 class Request(Numbered):
@@ -91,14 +81,8 @@ class GrantMessage(Numbered):
     kind: ClassVar[str] = "GRANT"
 
 
-class Release(Message):
+class Release(Counted):
     """The sender no longer needs this number of its permits."""
-
-    wire: ClassVar = ("share",)
-
-    def __init__(self, receiver: int, count: int) -> None:
-        super().__init__(receiver)
-        self.count = count
 
 
 class Inquire(Message):
@@ -253,17 +237,13 @@ class ArbiterNode(Member):
                 self.send(Inquire(claim[1]))
 
 
-def make(network: Network, permits: int, options: Options, out: list[Effect]) -> list[Actor]:
-    return [ArbiterNode(me, out, network, permits) for me in range(network.size)]
-
-
 ALGORITHMS = [
     Algorithm(
         "arbiter",
         "(h,k)-arbiter: h permits from a quorum as large as h needs",
         "Manabe and Tajima, Theoretical Computer Science 310, 2004",
         "h-of-k",
-        make,
+        sites(ArbiterNode, permits=True),
         (Request, GrantMessage, Release, Inquire, Yield),
         assumes=Assumptions(fifo=True, complete_graph=True),
         serves=Serves(token=False),

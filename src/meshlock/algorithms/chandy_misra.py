@@ -10,7 +10,7 @@ Forks are *dirty* once they were used. A site that is asked for a dirty fork was
 away, even if it is hungry itself (then it asks for it back at once); a *clean* fork it keeps until
 it has eaten. So of two hungry neighbours the one that ate last gives way: who has a clean fork, or
 lacks a dirty one, comes before the other. This order has no circle at the start, and as a site that
-has eaten comes after all its neighbours it never gets one: nobody waits for itself, nobody starves.
+has eaten comes after all its neighbours it never gets one: no site waits for itself, none starves.
 
 For each fork there is one request token; it is where the fork is not, or on its way, or the fork is
 asked for.

@@ -2,7 +2,7 @@
 
 Where an algorithm takes one client per node at a time, its runner keeps the others here. The next
 is the one of the highest priority, aged by waiting: one step of priority is worth PATIENCE places
-in the order of arrival, so nobody is passed for ever. Ties: first come, first served.
+in the order of arrival, so no client is passed forever. Ties: first come, first served.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ mutual exclusion algorithms*, INRIA RR-1692, 1992.
 their ``father`` variables, and a request climbs towards the root.
 
 **Idea.** A node that receives ``request(j)`` while it does not have the token may do
-one of two things, and which one is nobody's business but its own:
+one of two things, and which one is its own business alone:
 
 - as a *transit* node it passes the request on to its father and, since j will have
   the token, makes j its new father;
@@ -30,7 +30,7 @@ token_here              token_here              the token is at this node
 asked                   asked                   waiting for the token, lending it, or in CS
 father                  father                  whom to ask; NIL at the root
 lender                  lender                  whom the token goes back to on leaving
-mandator                mandator                on whose account we asked; NIL if nobody's
+mandator                mandator                on whose account we asked; NIL if none
 behavior                behaviour               transit or proxy, from a policy
 "wait (not asked)"      waiting                 the queue of what was asked meanwhile
 ======================  ======================  ==========================================

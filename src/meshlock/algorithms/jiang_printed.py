@@ -70,9 +70,10 @@ from meshlock.algorithms.actor import (
     Effect,
     Message,
     Network,
+    Options,
     Serves,
 )
-from meshlock.algorithms.reverse_link import Height, first_heights
+from meshlock.algorithms.reverse_link import Height, HeightNode, Link, first_heights
 
 NCS, ES, CS = 0, 1, 2
 
@@ -94,13 +95,19 @@ class Token(Message):
         return self.free
 
 
-class Request(Message):
-    """REQUEST(i, R) from i: the token is wanted here, by somebody of priority R."""
-
+class UrgentMessage(Message):
     def __init__(self, receiver: int, priority: float, height: Height) -> None:
         super().__init__(receiver)
         self.priority = priority
         self.height = height
+
+
+class Request(UrgentMessage):
+    """REQUEST(i, R) from i: the token is wanted here, by somebody of priority R."""
+
+
+class Update(UrgentMessage):
+    """UPDATE(i, S) from i: what I asked you for has become as urgent as S."""
 
 
 class Release(Message):
@@ -115,24 +122,7 @@ class Release(Message):
         return self.returned
 
 
-class Update(Message):
-    """UPDATE(i, S) from i: what I asked you for has become as urgent as S."""
-
-    def __init__(self, receiver: int, priority: float, height: Height) -> None:
-        super().__init__(receiver)
-        self.priority = priority
-        self.height = height
-
-
-class Link(Message):
-    """LINK: this is my height now."""
-
-    def __init__(self, receiver: int, height: Height) -> None:
-        super().__init__(receiver)
-        self.height = height
-
-
-class PrintedNode(Actor):
+class PrintedNode(HeightNode):
     no_state: ClassVar = ("recheck",)
 
     def __init__(
@@ -146,7 +136,7 @@ class PrintedNode(Actor):
     ) -> None:
         super().__init__(me, out)
         self.state = NCS
-        self.near: set[int] = set(seen_height)
+        self.near = set(seen_height)
         self.height = height
         self.seen_height = seen_height
         self.next = me if me == 0 else self.lowest_neighbour()
@@ -342,10 +332,7 @@ class PrintedNode(Actor):
     def raise_height(self) -> None:
         if not self.near:
             return
-        first = 1 + min([self.seen_height[v][0] for v in self.near])  # raiseHeight 1
-        level = [self.seen_height[v][1] for v in self.near if self.seen_height[v][0] == first]
-        second = min(level) - 1 if level else self.height[1]  # raiseHeight 2, raiseHeight 3
-        self.height = (first, second, self.me)
+        self.height = self.risen()  # raiseHeight 1, raiseHeight 2, raiseHeight 3
         self.send_height()  # raiseHeight 4
         for v in sorted(self.near):  # raiseHeight 5
             if self.height > self.seen_height[v]:
@@ -374,31 +361,11 @@ class PrintedNode(Actor):
                 return place
         return NIL
 
-    def is_lowest(self) -> bool:
-        """height < htVector[v], for all v in N; so it is where N is empty."""
-        return all(self.height < self.seen_height[v] for v in self.near)
-
     def next_has_reversed(self) -> bool:
         """height < htVector[next]"""
         return self.next != self.me and self.height < self.seen_height[self.next]
 
-    def lowest_neighbour(self) -> int:
-        return min([self.seen_height[v] for v in self.near])[2]
-
-    def send_height(self) -> None:
-        for v in sorted(self.near):
-            self.send(Link(v, self.height))
-
     # -- observers --------------------------------------------------------------------------
-
-    def altitude(self) -> Height | None:
-        return self.height
-
-    def towards(self) -> int:
-        return self.next
-
-    def tokens(self) -> int:
-        return 1 if self.token_holder else 0
 
     def free_permits(self) -> int:
         return self.free
@@ -407,14 +374,13 @@ class PrintedNode(Actor):
         return floor(self.queue[0][1]) if self.queue else None
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
+def make(network: Network, permits: int, options: Options, out: list[Effect]) -> list[Actor]:
     heights = first_heights(network)
     nodes: list[Actor] = []
+    recheck = options["recheck"] == "prose"
     for me in range(network.size):
         seen = {v: heights[v] for v in network.neighbours(me)}
-        nodes.append(
-            PrintedNode(me, out, heights[me], seen, permits, options["recheck"] == "prose")
-        )
+        nodes.append(PrintedNode(me, out, heights[me], seen, permits, recheck))
     return nodes
 
 

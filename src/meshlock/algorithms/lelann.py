@@ -2,8 +2,8 @@
 
 Le Lann, *Distributed systems: towards a formal approach*, IFIP Congress 1977.
 
-**Problem.** One permit; the holder of the token may enter. Nobody wants to keep track of
-anybody else.
+**Problem.** One permit; the holder of the token may enter. No site wants to keep track of
+another.
 
 **Idea.** The sites form a ring: 0, 1, 2 and so on, and back to 0. A site that has the token
 and wants to enter does so and passes the token on when it leaves; one that does not want it
@@ -14,7 +14,7 @@ does not matter); no crash; a client leaves in finite time. Where successive sit
 link between them the token is routed, so any connected network will do; on the topology
 *ring* it crosses one link at a time.
 
-**Idle circulation.** The token never rests, even if nobody wants it: that is the algorithm,
+**Idle circulation.** The token never rests, even if no site wants it: that is the algorithm,
 and its price. A network of such sites is never quiet (the registry says *restless*), so a
 run ends when all requests are served, and the messages of idle rounds are counted like all
 others. Site 0 sends the token on its way when the network starts.
@@ -23,7 +23,7 @@ others. Site 0 sends the token on its way when the network starts.
 here               meaning
 =================  ===================================================================
 token_here         the token is at this site: only while its client is in
-client             who waits or is in; NIL if nobody
+client             who waits or is in; NIL if none
 =================  ===================================================================
 
 **Cost.** 1 message per entry at saturation, without bound as the load goes to 0;

@@ -31,7 +31,7 @@ local queue             queue                   who waits here and how urgently,
 
 **Departure.** M1: what is published of the paper does not say how a request gets past a less
 urgent one that waits. Here it follows ``went``, whose hops only grow, so it cannot go in a circle,
-and it stays with nobody but the holder. A site that knows of an earlier hop than the request does
+and it stays only with the holder. A site that knows of an earlier hop than the request does
 is about to get the token, and keeps the request for it.
 
 **Cost.** One request at a time, asked uniformly by n sites: REQUEST and TOKEN together exactly

@@ -21,7 +21,7 @@ it is a star.
 ======================  ======================  ==========================================
 paper                   here                    meaning
 ======================  ======================  ==========================================
-HOLDING                 holding()               the token is here and nobody uses it
+HOLDING                 holding()               the token is here and not in use
 NEXT                    next                    the neighbour towards the sink; NIL: we are
 FOLLOW                  follow                  who is to have the token after us; or NIL
 ======================  ======================  ==========================================

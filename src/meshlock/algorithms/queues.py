@@ -13,7 +13,7 @@ class Fifo(StatePart):
     """First in, first out, in constant time however many wait.
 
     A list with a moving head: ``list.pop(0)`` would cost as much as the queue is
-    long, and ``collections.deque`` 600 bytes per node even when nobody waits.
+    long, and ``collections.deque`` 600 bytes per node even when none waits.
     """
 
     __slots__ = ("items", "head")
@@ -26,7 +26,7 @@ class Fifo(StatePart):
         return len(self.items) - self.head
 
     def push(self, item: int) -> None:
-        if self.head == 1 and len(self.items) == 1:  # nobody waits: use the place again
+        if self.head == 1 and len(self.items) == 1:  # none waits: use the place again
             self.items[0] = item
             self.head = 0
         else:

@@ -42,33 +42,18 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.actor import (
-    NIL,
-    Actor,
-    Algorithm,
-    Assumptions,
-    Effect,
-    Message,
-    Network,
-    Options,
-    Serves,
-)
-from meshlock.algorithms.site import Numbered, NumberedSite
+from meshlock.algorithms.actor import NIL, Algorithm, Assumptions, Effect, Message, Network, Serves
+from meshlock.algorithms.site import Counted, Numbered, NumberedSite, sites
 
 
 class Request(Numbered):
     """REQ(number): the sender asks for permits."""
 
 
-class NotUsed(Message):
+class NotUsed(Counted):
     """NOT_USED(count): this number fewer than you thought may be in use by the sender."""
 
-    wire: ClassVar = ("share",)
     kind: ClassVar[str] = "NOT_USED"
-
-    def __init__(self, receiver: int, count: int) -> None:
-        super().__init__(receiver)
-        self.count = count
 
 
 class RaynalNode(NumberedSite):
@@ -131,17 +116,13 @@ class RaynalNode(NumberedSite):
             self.send(NotUsed(site, self.permits - self.want))
 
 
-def make(network: Network, permits: int, options: Options, out: list[Effect]) -> list[Actor]:
-    return [RaynalNode(me, out, network, permits) for me in range(network.size)]
-
-
 ALGORITHMS = [
     Algorithm(
         "raynal",
         "Raynal's k out of M: everybody says how much it does not use",
         "Raynal, ICCI 1991, LNCS 497",
         "h-of-k",
-        make,
+        sites(RaynalNode, permits=True),
         (Request, NotUsed),
         assumes=Assumptions(complete_graph=True),
         serves=Serves(token=False),

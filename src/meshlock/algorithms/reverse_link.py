@@ -28,7 +28,7 @@ height[j]          seen_height        the neighbours' heights as far as we know
 next               next               whom we asked; ourselves with the token; NIL if the
                                       link to whom we asked has failed
 tokenHolder        token_holder       we have the token
-Q                  queue              who asked, in order of arrival, nobody twice
+Q                  queue              who asked, in order of arrival, none twice
 not receivedLI     link_due           gave it the token, its new height has not come yet
 forming,           forming            link just formed: our height when we noticed
 formHeight
@@ -59,6 +59,7 @@ from meshlock.algorithms.actor import (
     Message,
     Network,
     Newcomers,
+    Options,
     Reductions,
 )
 
@@ -94,7 +95,43 @@ class Link(Signal):
     """This is my height now."""
 
 
-class ReverseLinkNode(Actor):
+class HeightNode(Actor):
+    """A node that has a height, and knows those of its neighbours from their last LINK."""
+
+    near: set[int]
+    height: Height
+    seen_height: dict[int, Height]
+    next: int
+    token_holder: bool
+
+    def lowest_neighbour(self) -> int:
+        return min([self.seen_height[v] for v in self.near])[2]
+
+    def is_lowest(self) -> bool:
+        """height < htVector[v], for all v in N; so it is where N is empty."""
+        return all(self.height < self.seen_height[v] for v in self.near)
+
+    def risen(self) -> Height:
+        """Above the lowest neighbour, and below those on the level to which it rises."""
+        first = 1 + min([self.seen_height[v][0] for v in self.near])
+        level = [self.seen_height[v][1] for v in self.near if self.seen_height[v][0] == first]
+        return (first, min(level) - 1 if level else self.height[1], self.me)
+
+    def send_height(self) -> None:
+        for v in sorted(self.near):
+            self.send(Link(v, self.height))
+
+    def altitude(self) -> Height | None:
+        return self.height
+
+    def towards(self) -> int:
+        return self.next
+
+    def tokens(self) -> int:
+        return 1 if self.token_holder else 0
+
+
+class ReverseLinkNode(HeightNode):
     reductions: ClassVar = Reductions(heights=("height", "seen_height", "forming"))
 
     def __init__(
@@ -107,7 +144,7 @@ class ReverseLinkNode(Actor):
     ) -> None:
         super().__init__(me, out)
         self.inside = False
-        self.near: set[int] = set(seen_height)
+        self.near = set(seen_height)
         self.height = height
         self.seen_height = seen_height
         self.next = me if holder else NIL
@@ -204,7 +241,7 @@ class ReverseLinkNode(Actor):
     def keep_a_way_down(self) -> None:
         if self.token_holder or not self.near:
             return
-        if all(self.height < self.seen_height[v] for v in self.near):
+        if self.is_lowest():
             if not self.forming:  # else a LINK is on its way, and we shall look again
                 self.raise_height()
         elif self.must_ask_again():
@@ -237,9 +274,7 @@ class ReverseLinkNode(Actor):
             self.send(Request(self.next, self.height))
 
     def raise_height(self) -> None:
-        first = 1 + min([self.seen_height[v][0] for v in self.near])
-        level = [self.seen_height[v][1] for v in self.near if self.seen_height[v][0] == first]
-        self.height = (first, min(level) - 1 if level else self.height[1], self.me)
+        self.height = self.risen()
         self.send_height()
         for v in sorted(self.near):
             if self.height > self.seen_height[v]:
@@ -250,24 +285,6 @@ class ReverseLinkNode(Actor):
     def delete(self, j: int) -> None:
         if j in self.queue:
             self.queue.remove(j)
-
-    def lowest_neighbour(self) -> int:
-        return min([self.seen_height[v] for v in self.near])[2]
-
-    def send_height(self) -> None:
-        for v in sorted(self.near):
-            self.send(Link(v, self.height))
-
-    # -- observers --------------------------------------------------------------------------
-
-    def altitude(self) -> Height | None:
-        return self.height
-
-    def towards(self) -> int:
-        return self.next
-
-    def tokens(self) -> int:
-        return 1 if self.token_holder else 0
 
     def free_permits(self) -> int:
         return 1 if self.token_holder and not self.inside else 0
@@ -289,7 +306,7 @@ def first_heights(network: Network) -> list[Height]:
     return [(0, depths[me], me) for me in range(network.size)]
 
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:
+def make(network: Network, permits: int, options: Options, out: list[Effect]) -> list[Actor]:
     heights = first_heights(network)
     nodes: list[Actor] = []
     for me in range(network.size):
@@ -298,9 +315,7 @@ def make(network: Network, permits: int, options: dict[str, str], out: list[Effe
     return nodes
 
 
-def join(
-    number: int, founder: bool, permits: int, options: dict[str, str], out: list[Effect]
-) -> Actor:
+def join(number: int, founder: bool, permits: int, options: Options, out: list[Effect]) -> Actor:
     """A node that has no links yet; the holder's first height is below every newcomer's.
 
     Nodes that are linked to each other but not to the token's part climb until they are.

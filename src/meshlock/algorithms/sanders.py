@@ -44,7 +44,7 @@ GRANT, FAIL             LOCKED, FAILED          as in :mod:`~meshlock.algorithms
 ======================  ======================  ==========================================
 
 **Departures.** I1: FAILED serves those who may be asked to yield a grant, so it is not sent to
-a site that nobody else is bound to. I2: a site that has granted its own request and learns of an
+a site to which no other is bound. I2: a site that has granted its own request and learns of an
 earlier one gives its grant back at once, without waiting for FAILED. With both, the structure of
 Ricart and Agrawala costs what their algorithm does.
 
@@ -54,19 +54,10 @@ Synchronisation delay T where each asks the other, 2T where another one decides.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import ClassVar
 
-from meshlock.algorithms.actor import (
-    NIL,
-    Actor,
-    Algorithm,
-    Assumptions,
-    Effect,
-    Message,
-    Network,
-    Options,
-    Serves,
-)
+from meshlock.algorithms.actor import NIL, Algorithm, Assumptions, Effect, Message, Network, Serves
 from meshlock.algorithms.maekawa import (
     Ballot,
     Failed,
@@ -78,6 +69,7 @@ from meshlock.algorithms.maekawa import (
     Yield,
     quorum,
 )
+from meshlock.algorithms.site import sites
 
 Sites = tuple[int, ...]
 
@@ -86,22 +78,18 @@ class InformationStructure:
     """R(i) and I(i) of every site."""
 
     def __init__(self, size: int, name: str) -> None:
-        everybody = tuple(range(size))
+        all_sites = tuple(range(size))
         self.requests: list[Sites] = []
         self.informs: list[Sites] = []
-        for me in everybody:
-            if name == "ricart-agrawala":
-                self.requests.append(everybody)
-                self.informs.append((me,))
-            elif name == "maekawa":
-                self.requests.append(quorum(me, size))
-                self.informs.append(quorum(me, size))
-            elif name == "central":
-                self.requests.append((0,))
-                self.informs.append((0,))
-            else:
-                self.requests.append(tuple([j for j in everybody if asked(me, j, size)]))
-                self.informs.append(tuple(sorted({me, leader(me, size)})))
+        for me in all_sites:
+            request_set, inform_set = {
+                "ricart-agrawala": (all_sites, (me,)),
+                "maekawa": (quorum(me, size), quorum(me, size)),
+                "central": ((0,), (0,)),
+                "groups": (asked(me, size), tuple(sorted({me, leader(me, size)}))),
+            }[name]
+            self.requests.append(request_set)
+            self.informs.append(inform_set)
 
     def excludes(self, i: int, j: int) -> bool:
         """Can these two never be in at the same time?"""
@@ -119,10 +107,13 @@ def leader(site: int, size: int) -> int:
     return site - site % width
 
 
-def asked(me: int, site: int, size: int) -> bool:
-    """Groups: does ``me`` ask ``site``?"""
+def asked(me: int, size: int) -> Sites:
+    """Groups: whom ``me`` asks."""
     mine = leader(me, size)
-    return site in (me, mine) or leader(site, size) != mine
+    return tuple([j for j in range(size) if j in (me, mine) or leader(j, size) != mine])
+
+
+structure_of = cache(InformationStructure)
 
 
 class SandersNode(MaekawaNode):
@@ -130,10 +121,9 @@ class SandersNode(MaekawaNode):
 
     no_state: ClassVar[tuple[str, ...]] = ("size", "own", "quorum", "informs")
 
-    def __init__(
-        self, me: int, out: list[Effect], network: Network, structure: InformationStructure
-    ) -> None:
+    def __init__(self, me: int, out: list[Effect], network: Network, name: str) -> None:
         super().__init__(me, out, network)
+        structure = structure_of(self.size, name)
         self.quorum = structure.requests[me]
         self.informs = structure.informs
 
@@ -166,18 +156,13 @@ class SandersNode(MaekawaNode):
             super().inquire(member)
 
 
-def make(network: Network, permits: int, options: Options, out: list[Effect]) -> list[Actor]:
-    structure = InformationStructure(network.size, options["structure"])
-    return [SandersNode(me, out, network, structure) for me in range(network.size)]
-
-
 ALGORITHMS = [
     Algorithm(
         "sanders",
         "Sanders: any information structure, of whom to ask and whom to tell",
         "Sanders, ACM TOCS 5(3), 1987",
         "mutex",
-        make,
+        sites(SandersNode, option="structure"),
         (Request, Locked, Release, Failed, Inquire, Yield),
         assumes=Assumptions(fifo=True, complete_graph=True),
         serves=Serves(token=False),

@@ -49,23 +49,21 @@ node 0 (a star on the complete graph) unless another is given. The others are th
 tree and the open cube, whatever the links."""
 
 
-def alike(
-    network: Network, make_behaviour: MakeBehaviour, options: Options, out: list[Effect]
-) -> list[Actor]:
-    """A node per place of the network, all with one behaviour."""
-    nodes: list[Actor] = []
+Placed = tuple[int, Behaviour]
+"""A node's first father, and its behaviour."""
+
+
+def alike(network: Network, make_behaviour: MakeBehaviour, start: str) -> list[Placed]:
+    """All nodes with one behaviour."""
     behaviour = make_behaviour(network)
-    start = STARTS[options["start"]]
-    for me in range(network.size):
-        nodes.append(SchemeNode(me, out, start(network, me), behaviour, waiting(me, options)))
-    return nodes
+    return [(STARTS[start](network, me), behaviour) for me in range(network.size)]
 
 
-def joined(network: Network, options: Options, out: list[Effect]) -> list[Actor]:
+def joined(network: Network, networks: int) -> list[Placed]:
     """Several networks of equal size, each with its first node as gateway.
 
     Gateways are proxies whose fathers are gateways; the others are transit nodes whose
-    father is their own gateway. So nobody ever needs the name of an ordinary node of
+    father is their own gateway. So no node ever needs the name of an ordinary node of
     another network: all that crosses the border is asked by, or returned to, a gateway.
     """
     if not network.ordered:
@@ -73,17 +71,12 @@ def joined(network: Network, options: Options, out: list[Effect]) -> list[Actor]
             "gateway joins networks of neighbouring numbers, which nodes do not keep in recovery: "
             "run it without recovery, or use another instance of the scheme such as shortcut."
         )
-    per = -(-network.size // int(options["networks"]))
-    nodes: list[Actor] = []
+    per = -(-network.size // networks)
     proxy, transit = AlwaysProxy(), AlwaysTransit()
-    for me in range(network.size):
-        gateway = me - me % per
-        if me == gateway:
-            father = 0 if me > 0 else NIL
-            nodes.append(SchemeNode(me, out, father, proxy, waiting(me, options)))
-        else:
-            nodes.append(SchemeNode(me, out, gateway, transit, waiting(me, options)))
-    return nodes
+    return [
+        (me - me % per, transit) if me % per else (0 if me > 0 else NIL, proxy)
+        for me in range(network.size)
+    ]
 
 
 def waiting(me: int, options: Options) -> Fifo:
@@ -93,7 +86,7 @@ def waiting(me: int, options: Options) -> Fifo:
 SCHEME = "Helary, Mostefaoui, Raynal, INRIA RR-1692, 1992"
 QUEUES: Choices = {"queue": ("fifo", "lift")}
 NETWORKS: Choices = {"networks": ("2", "<number>")}
-FIRST_TREES: Choices = {"start": ("shortest", "binary")}
+TREES: Choices = {**QUEUES, "start": ("shortest", "binary")}
 
 
 def instance(
@@ -114,9 +107,11 @@ def instance(
     ) -> list[Actor]:
         chosen = behaviour or options["behaviour"]
         if chosen == "gateway":
-            return joined(network, options, out)
-        made = BEHAVIOURS[chosen] if isinstance(chosen, str) else chosen
-        return alike(network, made, {"start": start, **options}, out)
+            placed = joined(network, int(options["networks"]))
+        else:
+            made = BEHAVIOURS[chosen] if isinstance(chosen, str) else chosen
+            placed = alike(network, made, options.get("start", start))
+        return [SchemeNode(me, out, *at, waiting(me, options)) for me, at in enumerate(placed)]
 
     return Algorithm(
         name,
@@ -142,18 +137,13 @@ ALGORITHMS = [
             "start": tuple(STARTS),
         },
     ),
-    instance(
-        "centralized",
-        "Central lock: every node a proxy",
-        "proxy",
-        options={**QUEUES, **FIRST_TREES},
-    ),
+    instance("centralized", "Central lock: every node a proxy", "proxy", options=TREES),
     instance(
         "naimi-trehel",
         "Naimi-Trehel variant: every node transit",
         "transit",
         f"Naimi and Trehel, ICDCS 1987, in the variant of {SCHEME}",
-        options={**QUEUES, **FIRST_TREES},
+        options=TREES,
     ),
     instance(
         "raymond",
@@ -161,14 +151,8 @@ ALGORITHMS = [
         "raymond",
         f"Raymond, ACM TOCS 7(1), 1989; van de Snepscheut, 1987, in the variant of {SCHEME}",
         routed=False,
-        options=QUEUES,
     ),
-    instance(
-        "shortcut",
-        "Short-cuts: transit where a link allows it",
-        "shortcut",
-        options={**QUEUES, **FIRST_TREES},
-    ),
+    instance("shortcut", "Short-cuts: transit where a link allows it", "shortcut", options=TREES),
     instance(
         "open-cube",
         "Open cube: transit for the last son's half, never more than log2 n + 1 messages",
@@ -176,7 +160,6 @@ ALGORITHMS = [
         "Helary and Mostefaoui, ICDCS 1994; INRIA RR-2041, 1993",
         any_tree=False,
         start="cube",
-        options=QUEUES,
     ),
     instance(
         "gateway",

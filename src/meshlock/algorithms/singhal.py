@@ -4,7 +4,7 @@ Singhal, *A heuristically-aided algorithm for mutual exclusion in distributed sy
 IEEE Transactions on Computers 38(5), 1989.
 
 **Problem.** One permit; the holder of the token may enter. Asking everybody, as Suzuki
-and Kasami do, costs N messages per entry even when nobody competes.
+and Kasami do, costs N messages per entry even when no site competes.
 
 **Idea.** Each site keeps a guess of what every other site is doing, and asks just those
 that it believes to be *requesting*: one of them has the token, or will have it soon. The
@@ -58,18 +58,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.actor import (
-    NIL,
-    Actor,
-    Algorithm,
-    Assumptions,
-    Effect,
-    Frozen,
-    Message,
-    Network,
-    Options,
-)
-from meshlock.algorithms.site import Numbered, OneClientSite, TokenMessage
+from meshlock.algorithms.actor import NIL, Algorithm, Assumptions, Effect, Frozen, Message, Network
+from meshlock.algorithms.site import Numbered, OneClientSite, TokenMessage, sites
 
 
 class Request(Numbered):
@@ -90,9 +80,9 @@ class Token(TokenMessage):
 class SinghalNode(OneClientSite):
     no_state: ClassVar = ("size", "fair")
 
-    def __init__(self, me: int, out: list[Effect], network: Network, fair: bool) -> None:
+    def __init__(self, me: int, out: list[Effect], network: Network, order: str) -> None:
         super().__init__(me, out, network)
-        self.fair = fair
+        self.fair = order == "fair"
         self.states = ["R" if other < me else "N" for other in range(self.size)]  # S2
         self.numbers = [0] * self.size
         self.token_states: list[str] = []
@@ -124,7 +114,7 @@ class SinghalNode(OneClientSite):
 
     def receive_request(self, i: int, sn: int) -> None:
         """1b: when a site receives REQUEST(i, sn)."""
-        if self.outdated(i, sn):
+        if self.numbers[i] >= sn:  # outdated
             return
         known = self.states[i]
         self.numbers[i] = sn
@@ -140,9 +130,6 @@ class SinghalNode(OneClientSite):
                 self.token_numbers[i] = sn
                 self.states[self.me] = "N"
                 self.pass_token(i)
-
-    def outdated(self, i: int, sn: int) -> bool:
-        return self.numbers[i] >= sn
 
     def receive_token(self, token: Token) -> None:
         self.token_states = list(token.states)
@@ -184,11 +171,8 @@ class SinghalNode(OneClientSite):
                 self.numbers[site] = self.token_numbers[site]
 
     def arbitrate(self, waiting: list[int]) -> int:
-        if self.fair:
-            for site in waiting:
-                if site > self.me:
-                    return site
-        return waiting[0]
+        above = [site for site in waiting if site > self.me]
+        return above[0] if self.fair and above else waiting[0]
 
     def pass_token(self, site: int) -> None:
         self.send(Token(site, "".join(self.token_states), tuple(self.token_numbers)))
@@ -210,18 +194,13 @@ class SinghalNode(OneClientSite):
         return tuple([words.get(name, value) for name, value in found])
 
 
-def make(network: Network, permits: int, options: Options, out: list[Effect]) -> list[Actor]:
-    fair = options["arbitration"] == "fair"
-    return [SinghalNode(me, out, network, fair) for me in range(network.size)]
-
-
 ALGORITHMS = [
     Algorithm(
         "singhal",
         "Singhal's heuristic: ask only those who may have the token",
         "Singhal, IEEE Transactions on Computers 38(5), 1989",
         "mutex",
-        make,
+        sites(SinghalNode, option="arbitration"),
         (Request, Token),
         assumes=Assumptions(complete_graph=True),
         structure=("reaches-token",),

@@ -91,6 +91,17 @@ class Numbered(Message):
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
+class Counted(Message):
+    """It is about this number of permits."""
+
+    wire: ClassVar[tuple[str, ...]] = ("share",)
+
+    def __init__(self, receiver: int, count: int) -> None:
+        super().__init__(receiver)
+        self.count = count
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class OnBehalf(Message):
     """The node ``origin`` wants to enter, whichever node sends this on."""
 
@@ -113,10 +124,12 @@ def line_up(queue: list[WaitingSite], waiting: WaitingSite) -> None:
     queue.insert(place, waiting)
 
 
-def sites(kind: Callable[[int, list[Effect], Network], Actor]) -> Make:
-    """A node of this class at every place."""
+def sites(kind: Callable[..., Actor], permits: bool = False, option: str = "") -> Make:
+    """A node of this class at every place. The class takes the number of permits, too, or the
+    value of an option, where that is said."""
 
-    def make(network: Network, permits: int, options: Options, out: list[Effect]) -> list[Actor]:
-        return [kind(me, out, network) for me in range(network.size)]
+    def make(network: Network, k: int, options: Options, out: list[Effect]) -> list[Actor]:
+        more = [k] if permits else [options[option]] if option else []
+        return [kind(me, out, network, *more) for me in range(network.size)]
 
     return make

@@ -51,7 +51,7 @@ class ReachesToken(Structure):
         back = [
             other
             for other, number in news
-            if waits and site.states[other] != "R" and not site.outdated(other, number)
+            if waits and site.states[other] != "R" and number > site.numbers[other]
         ]
         return Guesses(
             site.numbers[site.me] if waits else 0,
