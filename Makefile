@@ -23,8 +23,8 @@ types: $(VENV)/dev
 
 # Reading the tests once beforehand leaves their bytecode to the processes that run them.
 suite: $(VENV)/dev
-	$(BIN)/ruff check src tests benchmarks campaigns proofs docs/hooks
-	$(BIN)/ruff format --check src tests benchmarks campaigns proofs docs/hooks
+	$(BIN)/ruff check src tests benchmarks campaigns models proofs docs/hooks
+	$(BIN)/ruff format --check src tests benchmarks campaigns models proofs docs/hooks
 	$(BIN)/python -m compileall -q src
 	$(BIN)/python -m pytest --collect-only --quiet > /dev/null
 	$(BIN)/python -m pytest --durations=15 --numprocesses 6 --dist loadfile --no-loadscope-reorder

@@ -45,7 +45,7 @@ class Terminal:
         self.ports: dict[tuple[str, str], int] = {}
         for path in (folder, self.records):
             path.mkdir()
-        for name in ("studies", "campaigns", "benchmarks", "examples"):
+        for name in ("studies", "campaigns", "benchmarks", "examples", "models"):
             (folder / name).symlink_to(ROOT / name)
         self.shell = subprocess.Popen(
             ["bash", "--noprofile", "--norc"],

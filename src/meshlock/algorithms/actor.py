@@ -413,7 +413,8 @@ class Algorithm(NamedTuple):
     assumes: Assumptions = Assumptions()
     serves: Serves = Serves()
     newcomers: Newcomers = Newcomers()
-    structure: tuple[str, ...] = ()  # names of properties that hold in every single state
+    # properties that hold in every single state: by name, or as functions of properties/own.py
+    structure: tuple[str | Callable[..., object], ...] = ()
     options: Choices = {}
 
     def messages(self) -> list[str]:

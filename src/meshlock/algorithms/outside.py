@@ -85,6 +85,9 @@ def of_file(path: Path) -> ModuleType:
     assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)
     sys.modules[name] = module  # where the page finds its text
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)  # it may import what is beside it
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +21,7 @@ from meshlock.check.ties import TIES
 from meshlock.check.unspent import refuse_unspendable
 from meshlock.errors import Refused, setting
 from meshlock.properties.monitor import NAMES
+from meshlock.properties.own import is_own, load_property, own_name, own_names
 from meshlock.properties.promises import NO_TIES, promises
 from meshlock.topology.graphs import Topology
 from meshlock.topology.specification import network
@@ -303,14 +305,27 @@ def refuse_plain_only(given: CheckSettings) -> None:
         )
 
 
-def judged(names: list[str]) -> set[str]:
+def with_own(what: SetUp, names: list[str]) -> list[str]:
+    """Adds the properties that are named by a file, as ``mine.py:name``; the names of all."""
+    own = [load_property(name) for name in names if is_own(name)]
+    if own and what.faults is not None:
+        raise Refused(
+            f"A {setting('property')} of your own is judged without {setting('members')}: leave "
+            f"that out, or judge a trace by 'meshlock audit'."
+        )
+    structure = (*what.algorithm.structure, *own)
+    what.algorithm = what.algorithm._replace(structure=structure)
+    return [name for name in names if not is_own(name)] + [own_name(judge) for judge in own]
+
+
+def judged(names: list[str], own: Iterable[str] = ()) -> set[str]:
     """The properties to judge: those named, or all. Handlers must always end well."""
     for name in names:
-        if name not in (*PROPERTIES, TIES):
+        if name not in (*PROPERTIES, TIES, *own):
             raise Refused(
                 f"{setting('property')} is one of {', '.join((*PROPERTIES, TIES))}, not '{name}'."
             )
-    return set(names or PROPERTIES) | {"handlers"}
+    return set(names or (*PROPERTIES, *own)) | {"handlers"}
 
 
 def refuse_unjudged(what: SetUp, names: list[str], reduction: str) -> None:
@@ -318,11 +333,15 @@ def refuse_unjudged(what: SetUp, names: list[str], reduction: str) -> None:
     algorithm = what.algorithm
     if TIES in names:
         refuse_untied(what, reduction)
+    own = own_names(algorithm)
     for name in names:
-        if name not in STRUCTURE:
+        if name not in STRUCTURE and name not in own:
             continue
-        if name not in algorithm.structure:
-            has = ", ".join(algorithm.structure) or "none of these"
+        if name not in algorithm.structure and name not in own:
+            has = (
+                ", ".join([one for one in algorithm.structure if isinstance(one, str)])
+                or "none of these"
+            )
             raise Refused(
                 f"{setting('property')} {name} does not hold for {algorithm.name}, which has "
                 f"{has}: "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from meshlock.algorithms.actor import Actor, ChoosingActor, Enter, Frozen, Message, choices_of
+from meshlock.algorithms.actor import Actor, ChoosingActor, Enter, Frozen, Lost, Message, choices_of
 from meshlock.check import kinds
 from meshlock.check.model import Act, Fault
 from meshlock.check.setup import SetUp
@@ -25,7 +25,17 @@ UNWITHDRAWN: Final = "its client waits, but cannot withdraw its request"
 class Run:
     """What one handler did in one state of a node: it never needs to run again."""
 
-    __slots__ = ("after", "enters", "faults", "grants", "lent", "possible", "receivers", "sends")
+    __slots__ = (
+        "after",
+        "enters",
+        "faults",
+        "grants",
+        "lent",
+        "losses",
+        "possible",
+        "receivers",
+        "sends",
+    )
 
     def __init__(self) -> None:
         self.after = 0
@@ -33,6 +43,7 @@ class Run:
         self.sends: tuple[int, ...] = ()  # message numbers
         self.receivers: tuple[int, ...] = ()  # beside them
         self.enters: tuple[int, ...] = ()  # clients
+        self.losses: tuple[int, ...] = ()  # clients whose lease has ended
         self.lent = NOBODY  # to whom permits were sent, before anybody entered
         self.grants: tuple[int, ...] = ()  # in order: clients, or -1 - the node they were sent to
         self.faults: tuple[Fault, ...] = ()
@@ -130,6 +141,7 @@ class PlainHandlers(Handlers):
         self.receivers: list[int] = []
         self.enters: list[int] = []
         self.grants: list[int] = []
+        self.losses: list[int] = []
         self.lent = NOBODY
         self.faults: list[Fault] = []
 
@@ -195,6 +207,7 @@ class PlainHandlers(Handlers):
         run.possible = failure != UNCHANGED
         if not failure:
             self.sends, self.receivers, self.enters, self.grants = [], [], [], []
+            self.losses = []
             self.lent, self.failure, self.faults = NOBODY, "", []
             self.done(node, kinds.NAMES[kind], NOTHING, tokens, permits)
             failure = self.failure
@@ -207,6 +220,7 @@ class PlainHandlers(Handlers):
         run.receivers = self.once(self.receivers)
         run.enters = self.once(self.enters)
         run.grants = self.once(self.grants)
+        run.losses = self.once(self.losses)
         run.lent = self.lent
         run.after = self.local(i, node.freeze())
         run.faults = tuple(self.faults)
@@ -230,6 +244,9 @@ class PlainHandlers(Handlers):
         self.enters.append(enter.client)
         self.grants.append(enter.client)
         return self.wants[enter.client]
+
+    def takes_away(self, node: Actor, lost: Lost) -> None:
+        self.losses.append(lost.client)
 
     def unbalanced(self, node: Actor, tokens: int, permits: int) -> None:
         if tokens != 0:

@@ -255,7 +255,9 @@ class Places:
     def shape(self, i: int, place: Place, sound: Sound) -> int:
         node = self.handlers.node_at(i, place.local)
         arriving = [self.handlers.messages[number] for _, line in place.inbox for number in line]
-        return sound.structure.see(node, arriving)
+        waiting = tuple(self.standings.clients_of(place.waiting))
+        inside = tuple(self.standings.clients_of(place.inside))
+        return sound.structure.see(node, arriving, (waiting, inside))
 
     def find_step(self, i: int, place: Place, kind: int, subject: int, inbox: Inbox) -> None:
         choices = self.handlers.choices_at(i, place.local)
@@ -302,11 +304,15 @@ class Places:
             else:
                 fault = Fault("safety", sentences.uninvited(i, client), 0)
                 outcome.faults = (*outcome.faults, fault)
+        if run.losses:
+            inside = tuple([one for one in inside if self.standings.clients[one] not in run.losses])
         outcome.after = self.number(i, run.after, asked, tuple(sorted(inside)), waiting, inbox)
         lends = self.ordered and run.lent != NOBODY
         # What order, or safety, is judged by from then on, is for clients to say.
         told = kind in kinds.OF_CLIENTS and kind != kinds.REQUEST
-        outcome.plain = not (run.enters or outcome.faults or lends or told or self.ties)
+        outcome.plain = not (
+            run.enters or run.losses or outcome.faults or lends or told or self.ties
+        )
         return outcome
 
     # -- the same in all processes ---------------------------------------------------------------

@@ -151,6 +151,7 @@ class JudgedSettings(Settings):
         "Judge only this property: safety, one-token, conservation, order, neighbours, served, "
         "liveness, downhill, reaches-token, scheme-1, scheme-2, scheme-3 or oriented, with "
         "--members also fences, ledger and slots. May be repeated. Default: all. ties (first come, "
-        "first served among equals) takes more states, and is judged only if it is named.",
+        "first served among equals) takes more states, and is judged only if it is named; so is a "
+        "function of your own: FILE.py:NAME.",
         "--property",
     )

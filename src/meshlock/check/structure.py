@@ -12,10 +12,11 @@ from meshlock.algorithms.actor import Algorithm
 from meshlock.check.links import Pair
 from meshlock.errors import Refused
 from meshlock.properties.downhill import DOWNHILL, Downhill
+from meshlock.properties.own import OwnProperties, own_name
 from meshlock.properties.scheme import PROPERTIES as SCHEME
 from meshlock.properties.scheme import Scheme
 from meshlock.properties.singhal import REACHES_TOKEN, ReachesToken
-from meshlock.properties.structure import Structure, Wrong
+from meshlock.properties.structure import Both, Structure, Wrong
 
 NAMES: Final = (DOWNHILL, REACHES_TOKEN, *SCHEME)
 MOST_SOUND: Final = 1 << 16
@@ -23,11 +24,20 @@ MOST_SOUND: Final = 1 << 16
 
 def structure(algorithm: Algorithm, judged: set[str]) -> Structure | None:
     """What is to be judged of every state of this algorithm, if anything."""
-    for name in algorithm.structure:
+    own = [one for one in algorithm.structure if not isinstance(one, str)]
+    names = {one for one in algorithm.structure if isinstance(one, str)}
+    for name in names:
         if name not in NAMES:
             known = ", ".join(NAMES)
             raise Refused(f"{algorithm.name} claims '{name}'; a structure is one of {known}.")
-    names = judged & set(algorithm.structure)
+    proved = proved_by_papers(judged & names)
+    own = [judge for judge in own if own_name(judge) in judged]
+    if not own:
+        return proved
+    return OwnProperties(own) if proved is None else Both(proved, OwnProperties(own))
+
+
+def proved_by_papers(names: set[str]) -> Structure | None:
     if not names:
         return None
     if DOWNHILL in names:

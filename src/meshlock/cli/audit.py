@@ -17,6 +17,12 @@ def audit(
         metavar="TRACE...",
     ),
     merged: Path | None = option(None, "Write the merged trace to this file."),
+    properties: tuple[str, ...] = option(
+        (),
+        "Judge this function of your own, too: FILE.py:NAME. For variables of nodes the trace "
+        "needs states (simulate --trace-states). May be repeated.",
+        "--property",
+    ),
     json: bool = JSON,
 ) -> None:
     """Judge a trace: safety, one token, conservation, order, everybody served.
@@ -31,7 +37,7 @@ def audit(
 
     alone = len(traces) == 1 and not is_part(traces[0])
     if alone and merged is None:
-        judge(traces[0], json)
+        judge(traces[0], json, properties)
         return
     with tempfile.TemporaryDirectory() as folder:
         whole = merged or Path(folder) / "merged.jsonl"
@@ -40,18 +46,26 @@ def audit(
                 sink.writelines(Trace(traces[0]).read())
             else:
                 merge(traces, sink, ended=False)
-        judge(traces[0] if alone else whole, json)
+        judge(traces[0] if alone else whole, json, properties)
 
 
-def judge(trace: Path, json: bool) -> None:
+def judge(trace: Path, json: bool, properties: tuple[str, ...]) -> None:
     from meshlock.properties import leases, monitor
+    from meshlock.properties.own import load_property, own_name
     from meshlock.trace.audit import Audit
     from meshlock.trace.reader import Trace
+    from meshlock.trace.watched import Watched
 
+    watched = Watched([load_property(name) for name in properties])
     verdict = Audit(Trace(trace))
     violated = verdict.monitor.violated
+    if properties:
+        for line in Trace(trace).read():
+            watched.write(line)
+        violated.update(watched.end())
     leased = verdict.leases is not None
     names = leases.NAMES if leased else monitor.NAMES
+    names = (*names, *map(own_name, watched.judges))
     counted = verdict.trace.setup.get("source") != "live" if leased else verdict.balanced
     unjudged = [] if counted else ["one-token", "conservation"]
     unjudged += [] if leased or verdict.monitor.ordered else ["order"]

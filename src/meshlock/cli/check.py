@@ -112,9 +112,10 @@ def check(
     With --members the nodes recover from crashes, and whatever the bounds allow may happen to
     them: meshlock check --algorithm raymond --topology line --nodes 3 --members all --crashes 1
     """
-    from meshlock.check.arguments import judged, refuse_unjudged, setup
+    from meshlock.check.arguments import judged, refuse_unjudged, setup, with_own
     from meshlock.check.unspent import refuse_vacuous
     from meshlock.check.verdict import Checking
+    from meshlock.properties.own import own_names
 
     if manifest:
         rerun(search.max_states, json)
@@ -128,10 +129,12 @@ def check(
     options = {**words.get("options", {}), **given.options}
     words.update({**given.given, **faults.given, "options": options})
     what = setup(**words)
+    names = with_own(what, names)
     refuse_unjudged(what, names, search.reduction)
     refuse_vacuous(what, names)
     by = "symmetry" if search.symmetry else search.reduction
-    checking = Checking(what, judged(names), search.max_states, by, search.workers, search.space())
+    properties = judged(names, own_names(what.algorithm))
+    checking = Checking(what, properties, search.max_states, by, search.workers, search.space())
     cpu, interrupted = explore(checking)
     cpu += checking.cpu()
     violations, stopped = checking.violations(), checking.explorer.stopped

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from meshlock.trace.watched import Watched
     from meshlock.trace.writer import TraceWriter
 
 UNBOUNDED = 10_000
@@ -75,16 +76,22 @@ def progress(what: str) -> Iterator[Callable[..., None]]:
 
 
 @contextmanager
-def traced(path: Path | None, states: bool = False) -> Iterator[TraceWriter | None]:
-    """What writes to this file, if one is named."""
+def traced(
+    path: Path | None, states: bool = False, watched: Watched | None = None
+) -> Iterator[TraceWriter | None]:
+    """What writes to this file, if one is named, and to what watches the run, if anything does."""
     from meshlock.trace.files import trace_file
     from meshlock.trace.writer import TraceWriter
 
     if path is None:
-        yield None
+        yield None if watched is None else TraceWriter(watched, True)
         return
     with trace_file(path) as file:
-        yield TraceWriter(file, states)
+        if watched is None:
+            yield TraceWriter(file, states)
+        else:
+            watched.sink = file
+            yield TraceWriter(watched, True)
 
 
 @contextmanager

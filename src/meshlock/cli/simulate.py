@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from meshlock.simulate.engine import Simulation
+    from meshlock.trace.watched import Watched
 
 
 def simulate(
@@ -48,6 +49,11 @@ def simulate(
     json: bool = JSON,
     trace: Path | None = option(None, "Write every event to this file."),
     trace_states: bool = option(False, "Write what each step changed, too."),
+    properties: tuple[str, ...] = option(
+        (),
+        "Judge this function of your own, too, after every step: FILE.py:NAME. May be repeated.",
+        "--property",
+    ),
     verify_determinism: bool = option(
         False, "Run again in another process and compare every event."
     ),
@@ -75,9 +81,12 @@ def simulate(
     if "nodes" in given.given and given.nodes < 1:
         raise Refused("There must be at least one node: use --nodes 1 or more.")
     settings = run_settings(values)
-    with output.traced(trace, trace_states) as writer, progress("simulating") as move:
+    watched = own_properties(properties)
+    with output.traced(trace, trace_states, watched) as writer, progress("simulating") as move:
         run = simulation(settings, writer)
         done = whole_run(run, lambda: move(run.measures.entries, run.workload.requests))
+    if watched is not None:
+        run.monitor.violated.update(watched.end())
     figures = run_figures(run, settings.seed, done.cpu)
     if done.interrupted:
         figures["interrupted"] = True
@@ -91,6 +100,15 @@ def simulate(
     unserved = figures["unserved"] > figures.get("excused", 0)
     code = 1 if figures["violated"] or unserved else 0
     report(json, figures, lambda: run_report(run, figures), 130 if done.interrupted else code)
+
+
+def own_properties(names: tuple[str, ...]) -> Watched | None:
+    if not names:
+        return None
+    from meshlock.properties.own import load_property
+    from meshlock.trace.watched import Watched
+
+    return Watched([load_property(name) for name in names])
 
 
 # -- its figures for people ------------------------------------------------------------------

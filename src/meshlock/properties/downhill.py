@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple, cast
 
 from meshlock.algorithms.actor import Actor, Frozen, Message
-from meshlock.properties.structure import Structure, Wrong
+from meshlock.properties.structure import Clients, Structure, Wrong
 
 DOWNHILL: Final = "downhill"
 
@@ -32,7 +32,7 @@ class Slope(NamedTuple):
 
 
 class Downhill(Structure):
-    def glimpse(self, node: Actor, inbox: list[Message]) -> Frozen:
+    def glimpse(self, node: Actor, inbox: list[Message], clients: Clients) -> Frozen:
         givers = tuple([message.sender for message in inbox if message.tokens() > 0])
         return Slope(node.altitude() or (), node.tokens() > 0, givers)
 

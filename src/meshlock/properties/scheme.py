@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, cast
 
 from meshlock.algorithms.actor import NIL, Actor, Frozen, Message
 from meshlock.algorithms.general_scheme import Request, SchemeNode, Token
-from meshlock.properties.structure import Structure, Wrong
+from meshlock.properties.structure import Clients, Structure, Wrong
 
 ASKED: Final = "scheme-1"
 LENDER: Final = "scheme-2"
@@ -51,7 +51,7 @@ class TokenBranch(NamedTuple):
 
 
 class Scheme(Structure):
-    def glimpse(self, node: Actor, inbox: list[Message]) -> Frozen:
+    def glimpse(self, node: Actor, inbox: list[Message], clients: Clients) -> Frozen:
         assert isinstance(node, SchemeNode)
         sons = set(node.waiting.others())  # (a2)
         loans: list[int] = []

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, cast
 
 from meshlock.algorithms.actor import Actor, Frozen, Message
 from meshlock.algorithms.singhal import Request, SinghalNode, Token
-from meshlock.properties.structure import Structure, Wrong
+from meshlock.properties.structure import Clients, Structure, Wrong
 
 REACHES_TOKEN: Final = "reaches-token"
 
@@ -36,7 +36,7 @@ class Guesses(NamedTuple):
 
 
 class ReachesToken(Structure):
-    def glimpse(self, node: Actor, inbox: list[Message]) -> Frozen:
+    def glimpse(self, node: Actor, inbox: list[Message], clients: Clients) -> Frozen:
         site = cast(SinghalNode, node)
         coming = [(one.sender, one.number) for one in inbox if isinstance(one, Request)]
         news = list(coming)

@@ -11,10 +11,15 @@ each combination of numbers once.
 
 from __future__ import annotations
 
+from typing import cast
+
 from meshlock.algorithms.actor import Actor, Frozen, Message
 
 Wrong = tuple[str, str]
 """A property that does not hold, and a sentence that says what was seen."""
+
+Clients = tuple[tuple[int, ...], tuple[int, ...]]
+"""Those of a node that wait, and those that are inside."""
 
 
 class Structure:
@@ -28,15 +33,15 @@ class Structure:
     def names(self) -> list[str]:
         return sorted(self.judged)
 
-    def see(self, node: Actor, inbox: list[Message]) -> int:
+    def see(self, node: Actor, inbox: list[Message], clients: Clients) -> int:
         """The number of the glimpse of this node, with this on its way to it."""
-        glimpse = self.glimpse(node, inbox)
+        glimpse = self.glimpse(node, inbox, clients)
         number = self.numbers.setdefault(glimpse, len(self.glimpses))
         if number == len(self.glimpses):
             self.glimpses.append(glimpse)
         return number
 
-    def glimpse(self, node: Actor, inbox: list[Message]) -> Frozen:
+    def glimpse(self, node: Actor, inbox: list[Message], clients: Clients) -> Frozen:
         raise NotImplementedError
 
     def wrong(self, seen: tuple[int, ...], neighbours: list[list[int]]) -> list[Wrong]:
@@ -45,3 +50,20 @@ class Structure:
         If links have changed, nothing may be on its way.
         """
         raise NotImplementedError
+
+
+class Both(Structure):
+    """Properties of two kinds."""
+
+    def __init__(self, one: Structure, other: Structure) -> None:
+        super().__init__(one.judged | other.judged)
+        self.one = one
+        self.other = other
+
+    def glimpse(self, node: Actor, inbox: list[Message], clients: Clients) -> Frozen:
+        return self.one.see(node, inbox, clients), self.other.see(node, inbox, clients)
+
+    def wrong(self, seen: tuple[int, ...], neighbours: list[list[int]]) -> list[Wrong]:
+        pairs = [cast("tuple[int, int]", self.glimpses[number]) for number in seen]
+        wrong = self.one.wrong(tuple([pair[0] for pair in pairs]), neighbours)
+        return wrong + self.other.wrong(tuple([pair[1] for pair in pairs]), neighbours)

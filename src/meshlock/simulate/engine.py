@@ -15,6 +15,7 @@ from math import inf
 
 from meshlock.algorithms.actor import NIL, Actor, Algorithm, Message
 from meshlock.algorithms.steps import time_on_level
+from meshlock.errors import Refused
 from meshlock.simulate.agenda import Agenda
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.measures import RunMeasures
@@ -177,6 +178,12 @@ class Simulation(Steps):
                 moment = self.now + held * self.workload.parting()
                 self.schedule(moment, partial(self.leave_in_part, client, part))
         self.schedule(self.now + held, client)
+
+    def loses(self, client: SimulatedClient) -> None:
+        raise Refused(
+            f"{self.algorithm.name} ends leases of clients that hold permits, which only 'meshlock "
+            "check' follows."
+        )
 
     def is_there(self, client: SimulatedClient, inside: bool) -> bool:
         """Does it still wait, or hold its permits? Since then it may have entered or left."""

@@ -106,10 +106,13 @@ class Audit:
             self.gives(line.node, -1, 0)
         elif self.leases is not None and kind == "lease":
             self.leases.monitor.renewed(self.now, line.client, line.until)
-        elif self.leases is not None and kind == "lease-lost":
-            self.client(line, True, "lose its lease")
+        elif kind == "lease-lost":
+            asked = self.client(line, True, "lose its lease")
             del self.clients[line.client]
-            self.leases.lost(self.now, line.client)
+            if self.leases is not None:
+                self.leases.lost(self.now, line.client)
+            else:
+                self.monitor.leaves(asked.want)
 
     def client(self, line: TraceLine, inside: bool, does: str) -> AskedClient:
         """The one of this line, which must be inside or wait."""

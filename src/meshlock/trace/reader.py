@@ -99,7 +99,7 @@ NEEDS: Final[dict[str, tuple[str, ...]]] = {
     "move": ("x", "y"),
     "end": (),
 }
-OF_LEASES: Final = {"crash", "restart", "timer", "recover", "lease", "lease-lost"}
+OF_LEASES: Final = {"crash", "restart", "timer", "recover", "lease"}
 
 WORDS: Final = {
     "epoch": "an epoch: a list of counter, node and boot",

@@ -389,10 +389,13 @@ class Steps(Effects):
             self.layered.disk[node.me] = save.record
 
     def takes_away(self, node: Actor, lost: Lost) -> None:
+        client = self.present.pop(lost.client)
         if self.layered is not None:
-            client = self.present.pop(lost.client)
             self.layered.leaves(self.now, client)
-            self.loses(client)
+        else:
+            client.inside = False
+            self.monitor.leaves(client.want)
+        self.loses(client)
 
     def unbalanced(self, node: Actor, tokens: int, permits: int) -> None:
         self.monitor.balance(self.now, node.me, tokens, permits)

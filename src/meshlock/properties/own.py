@@ -1,0 +1,110 @@
+"""Properties of one's own: a function that looks at what there is, and says what is wrong.
+
+    def one_writer(seen):
+        writers = [node.number for node in seen.nodes if node.writing]
+        return f"nodes {writers} write at once" if len(writers) > 1 else ""
+
+A search calls it in every state, and a simulation or an audit after every step. It returns a
+sentence, or nothing where all is well. An algorithm names such functions in its ``structure``; a
+person names a file and one of its functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
+
+from meshlock.algorithms.actor import Actor, Algorithm, Frozen, Message
+from meshlock.errors import Refused
+from meshlock.properties.structure import Clients, Structure, Wrong
+
+
+class SeenNode(SimpleNamespace):
+    """A node: its ``number``, its variables by their names, ``inbox``: the messages on their way to
+    it, and its clients' numbers: ``waiting``, ``inside``."""
+
+
+class SeenMessage(SimpleNamespace):
+    """A message: ``kind``, ``sender``, ``receiver``, and its fields by their names."""
+
+
+class Seen(NamedTuple):
+    """All there is at one moment. Lists and sets of nodes are tuples here."""
+
+    nodes: list[Any]
+
+
+OwnProperty = Callable[[Seen], object]
+
+
+def own_name(judge: OwnProperty) -> str:
+    return judge.__name__.replace("_", "-")
+
+
+def own_names(algorithm: Algorithm) -> list[str]:
+    return [own_name(judge) for judge in algorithm.structure if not isinstance(judge, str)]
+
+
+def load_property(text: str) -> OwnProperty:
+    """The function that is written as ``mine.py:name``."""
+    from meshlock.algorithms.outside import of_file
+
+    where, _, name = text.partition(":")
+    module = of_file(Path(where))
+    if name == "":
+        raise Refused(f"Say which function of {where} is the property, as in {where}:name.")
+    judge = getattr(module, name.replace("-", "_"), None)
+    if not callable(judge):
+        raise Refused(f"{where} has no function '{name}'.")
+    return cast(OwnProperty, judge)
+
+
+def is_own(text: str) -> bool:
+    """Is this the name of a property in a file?"""
+    return ".py" in text
+
+
+def wrong_by(judges: Iterable[OwnProperty], seen: Seen) -> list[Wrong]:
+    found: list[Wrong] = []
+    for judge in judges:
+        try:
+            said = judge(seen)
+        except Exception as error:
+            from meshlock.algorithms.outside import said as told
+
+            path = Path(judge.__code__.co_filename) if hasattr(judge, "__code__") else Path()
+            raise Refused(f"{own_name(judge)} does not run: {told(error, path)}.") from error
+        if said:
+            found.append((own_name(judge), str(said)))
+    return found
+
+
+class OwnProperties(Structure):
+    """Judged of every state of a search."""
+
+    def __init__(self, judges: Sequence[OwnProperty]) -> None:
+        super().__init__({own_name(judge) for judge in judges})
+        self.judges = judges
+
+    def glimpse(self, node: Actor, inbox: list[Message], clients: Clients) -> Frozen:
+        coming = tuple([(one.sender, one.receiver, one.fields, one.freeze()) for one in inbox])
+        return node.variables, node.freeze(), coming, *clients
+
+    def wrong(self, seen: tuple[int, ...], neighbours: list[list[int]]) -> list[Wrong]:
+        nodes = [seen_node(i, *self.glimpses[number]) for i, number in enumerate(seen)]
+        return wrong_by(self.judges, Seen(nodes))
+
+
+def seen_node(number: int, *glimpse: Any) -> SeenNode:
+    names, values, coming, waiting, inside = glimpse
+    inbox = [
+        SeenMessage(
+            **dict(zip(fields, frozen[1:], strict=True)), kind=frozen[0], sender=one, receiver=other
+        )
+        for one, other, fields, frozen in coming
+    ]
+    variables = dict(zip(names, values, strict=True))
+    variables.update(number=number, inbox=inbox, waiting=waiting, inside=inside)
+    return SeenNode(**variables)
