@@ -186,7 +186,7 @@ def refused(tmp_path, events, place, sentence):
         ("deliver", {"event": "bogus"}, "unknown kind of event: bogus"),
         ("deliver", {"event": "crash"}, "needs a set-up with 'recovery'"),
         ("deliver", {"event": "timer"}, "needs a set-up with 'recovery'"),
-        ("deliver", {"event": "lease-lost"}, "needs a set-up with 'recovery'"),
+        ("deliver", {"event": "lease-lost", "client": 1}, "which is not inside"),
         ("deliver", {"event": "start"}, "going after the run has begun"),
         ("deliver", {"event": "move"}, "needs a number as 'x'"),
         ("deliver", {"event": "link-up", "peer": 9}, "does not exist: 9"),

@@ -33,7 +33,7 @@ class Structure:
     def names(self) -> list[str]:
         return sorted(self.judged)
 
-    def see(self, node: Actor, inbox: list[Message], clients: Clients) -> int:
+    def see(self, node: Actor, inbox: list[Message], clients: Clients = ((), ())) -> int:
         """The number of the glimpse of this node, with this on its way to it."""
         glimpse = self.glimpse(node, inbox, clients)
         number = self.numbers.setdefault(glimpse, len(self.glimpses))
