@@ -7,8 +7,9 @@ import re
 from pages import ROOT
 
 MOST = 62_000
-"""Half of the 112,000 that there were, and 6,000 for what meshlock has learned since: kinds of permits,
-other people's locks, properties of one's own, the laboratory in a browser, lessons, drop-ins."""
+"""Half of the 112,000 that there were, and 6,000 for what meshlock has learned since: kinds of
+permits, models of other locks, properties of one's own, the laboratory in a browser, lessons,
+drop-ins."""
 DOCS = ROOT / "docs"
 LOOKED_UP = {"reference", "appendices", "papers.md"}
 """Folders, and a page, that are made from the code or looked up."""
