@@ -30,13 +30,13 @@ class SeenMessage(SimpleNamespace):
     """A message: ``kind``, ``sender``, ``receiver``, and its fields by their names."""
 
 
-class Seen(NamedTuple):
+class SeenWorld(NamedTuple):
     """All there is at one moment. Lists and sets of nodes are tuples here."""
 
     nodes: list[Any]
 
 
-OwnProperty = Callable[[Seen], object]
+OwnProperty = Callable[[SeenWorld], object]
 
 
 def own_name(judge: OwnProperty) -> str:
@@ -66,7 +66,7 @@ def is_own(text: str) -> bool:
     return ".py" in text
 
 
-def wrong_by(judges: Iterable[OwnProperty], seen: Seen) -> list[Wrong]:
+def wrong_by(judges: Iterable[OwnProperty], seen: SeenWorld) -> list[Wrong]:
     found: list[Wrong] = []
     for judge in judges:
         try:
@@ -94,7 +94,7 @@ class OwnProperties(Structure):
 
     def wrong(self, seen: tuple[int, ...], neighbours: list[list[int]]) -> list[Wrong]:
         nodes = [seen_node(i, *self.glimpses[number]) for i, number in enumerate(seen)]
-        return wrong_by(self.judges, Seen(nodes))
+        return wrong_by(self.judges, SeenWorld(nodes))
 
 
 def seen_node(number: int, *glimpse: Any) -> SeenNode:

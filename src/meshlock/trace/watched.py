@@ -8,7 +8,14 @@ from typing import Any
 import msgspec
 
 from meshlock.algorithms.actor import Frozen
-from meshlock.properties.own import OwnProperty, Seen, SeenMessage, SeenNode, own_name, wrong_by
+from meshlock.properties.own import (
+    OwnProperty,
+    SeenMessage,
+    SeenNode,
+    SeenWorld,
+    own_name,
+    wrong_by,
+)
 from meshlock.trace.reader import CAUSES
 
 Line = dict[str, Any]
@@ -72,7 +79,7 @@ class Watched:
 
     def judge(self) -> None:
         left = [judge for judge in self.judges if own_name(judge) not in self.violated]
-        for name, text in wrong_by(left, Seen(self.nodes)):
+        for name, text in wrong_by(left, SeenWorld(self.nodes)):
             self.violated[name] = text
 
     def end(self) -> dict[str, str]:
