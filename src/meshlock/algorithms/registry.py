@@ -3,54 +3,36 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from importlib import import_module
 
-from meshlock.algorithms import (
-    arbiter,
-    chandy_misra,
-    direct,
-    goscinski,
-    jiang,
-    jiang_printed,
-    lamport,
-    lelann,
-    maekawa,
-    mueller,
-    naimi_trehel,
-    neilsen_mizuno,
-    raynal,
-    reverse_link,
-    ricart_agrawala,
-    sanders,
-    scheme_instances,
-    singhal,
-    singhal_dynamic,
-    suzuki_kasami,
-)
 from meshlock.algorithms.actor import Actor, Algorithm, Effect
 from meshlock.errors import Refused, setting
 
-MODULES = [
-    jiang,
-    scheme_instances,
-    naimi_trehel,
-    jiang_printed,
-    reverse_link,
-    singhal,
-    suzuki_kasami,
-    goscinski,
-    mueller,
-    neilsen_mizuno,
-    lelann,
-    lamport,
-    ricart_agrawala,
-    singhal_dynamic,
-    raynal,
-    maekawa,
-    arbiter,
-    sanders,
-    chandy_misra,
-    direct,
+FILES = [
+    "jiang",
+    "scheme_instances",
+    "naimi_trehel",
+    "jiang_printed",
+    "reverse_link",
+    "singhal",
+    "suzuki_kasami",
+    "goscinski",
+    "mueller",
+    "neilsen_mizuno",
+    "lelann",
+    "lamport",
+    "ricart_agrawala",
+    "singhal_dynamic",
+    "raynal",
+    "maekawa",
+    "arbiter",
+    "sanders",
+    "chandy_misra",
+    "direct",
 ]
+"""In the order in which lists show their algorithms."""
+
+MODULES = [import_module(f"meshlock.algorithms.{file}") for file in FILES]
 
 ALGORITHMS: dict[str, Algorithm] = {
     entry.name: entry for module in MODULES for entry in module.ALGORITHMS

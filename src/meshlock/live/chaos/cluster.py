@@ -134,14 +134,14 @@ class Cluster:
 
     def pause(self, seat: Seat) -> float:
         t = now()
-        seat.at_work.process.send_signal(signal.SIGSTOP)
+        seat.at_work.send_signal(signal.SIGSTOP)
         self.write(lines.Stopped(t=t, who=seat.name))
         return t
 
     def go_on(self, seat: Seat) -> None:
         """If it still stands there, paused."""
         if seat.child is not None and seat.name in self.state.stopped:
-            seat.child.process.send_signal(signal.SIGCONT)
+            seat.child.send_signal(signal.SIGCONT)
             self.write(lines.Continued(t=now(), who=seat.name))
 
     def kill_agent(self, name: str) -> float:
@@ -155,8 +155,8 @@ class Cluster:
         t = now()
         alone = name not in self.served()
         self.write(lines.Down(t=t, node=name))
-        child.process.terminate()
-        while child.running and now() < t + LONGEST_FAREWELL:
+        child.terminate()
+        while child.poll() is None and now() < t + LONGEST_FAREWELL:
             await asyncio.sleep(0.01)
             alone = alone or name not in self.served([name])
         if alone:

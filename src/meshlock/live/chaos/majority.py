@@ -7,25 +7,15 @@ from collections.abc import Collection, Iterable
 Link = tuple[str, str]
 
 
-def parts(nodes: Iterable[str], links: Iterable[Link]) -> list[set[str]]:
-    """The connected parts of a network; links to nodes that are not in it do not count."""
-    left = set(nodes)
-    near: dict[str, list[str]] = {node: [] for node in left}
+def parts(nodes: Iterable[str], links: Iterable[Link]) -> dict[str, set[str]]:
+    """Of each node, the connected part of the network that it is in; links to nodes that are not in
+    the network do not count."""
+    part = {node: {node} for node in nodes}
     for one, other in links:
-        if one in left and other in left:
-            near[one].append(other)
-            near[other].append(one)
-    found = []
-    while left:
-        part, edge = set[str](), [min(left)]
-        while edge:
-            node = edge.pop()
-            if node not in part:
-                part.add(node)
-                edge += near[node]
-        left -= part
-        found.append(part)
-    return found
+        if one in part and other in part and part[one] is not part[other]:
+            joined = part[one] | part[other]
+            part.update(dict.fromkeys(joined, joined))
+    return part
 
 
 def able(
@@ -39,7 +29,7 @@ def able(
     ``awake`` are the nodes that run; the ``silent`` among them pass messages on but have no
     vote yet, because they have just started.
     """
-    for part in parts(awake, links):
+    for part in parts(awake, links).values():
         if sum(member in part and member not in silent for member in members) * 2 > len(members):
             return part
     return set()

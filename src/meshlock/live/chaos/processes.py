@@ -66,12 +66,12 @@ def toml(value: Any) -> str:
     return json.dumps(value)
 
 
-class Child:
+class Child(subprocess.Popen[bytes]):
     """A process that can be killed, stopped and continued."""
 
     def __init__(self, command: Sequence[str], errors: Path) -> None:
         with errors.open("ab") as file:
-            self.process = subprocess.Popen(
+            super().__init__(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
@@ -80,26 +80,22 @@ class Child:
                 preexec_fn=end_with_parent(),
             )
 
-    @property
-    def running(self) -> bool:
-        return self.process.poll() is None
-
     def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
+        super().kill()
+        self.wait()
         self.finish()
 
     def say(self, word: bytes) -> None:
         """On its input."""
-        assert self.process.stdin is not None
+        assert self.stdin is not None
         with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(word)
-            self.process.stdin.flush()
+            self.stdin.write(word)
+            self.stdin.flush()
 
     def finish(self) -> None:
         """Its input ends."""
-        if self.process.stdin is not None:
-            self.process.stdin.close()
+        if self.stdin is not None:
+            self.stdin.close()
 
 
 class Seat:
@@ -111,7 +107,7 @@ class Seat:
 
     @property
     def running(self) -> bool:
-        return self.child is not None and self.child.running
+        return self.child is not None and self.child.poll() is None
 
     @property
     def at_work(self) -> Child:
@@ -191,7 +187,7 @@ class Agent(Seat):
             for said in self.said(since):
                 if said.get("event") == event:
                     return said
-            if not child.running:
+            if child.poll() is not None:
                 break
             await asyncio.sleep(0.02)
         raise Refused(f"The agent {self.name} did not start: {self.last_words()}")

@@ -81,7 +81,7 @@ class Chaos:
                 cluster.kill_agent(name)
                 await self.restart(name)
         for slot in cluster.slots:
-            if slot.child is not None and slot.child.process.poll():  # 0 is the quiet end
+            if slot.child is not None and slot.child.poll():  # 0 is the quiet end
                 self.fail(slot.name, f"ended by itself: {last_line(cluster.client_log)}")
                 cluster.kill_client(slot)
                 if self.phase == "chaos":
@@ -334,7 +334,7 @@ class Chaos:
             slot.start(orders, cluster.client_log)
         cluster.slots += last
         await within(2 * plan.within, lambda: not any(slot.running for slot in last))
-        took_all = [slot.node for slot in last if slot.at_work.process.poll() == 0]
+        took_all = [slot.node for slot in last if slot.at_work.poll() == 0]
         for agent in cluster.agents.values():
             for said in agent.said():
                 if said.get("level") == "error" and said["event"] not in agent.forgiven:

@@ -114,8 +114,7 @@ class StallState:
 
     def linked(self, node: str) -> set[str]:
         """The part of the network that it is in."""
-        found = parts(self.awake(), self.whole())
-        return next((part for part in found if node in part), {node})
+        return parts(self.awake(), self.whole()).get(node, {node})
 
     def could_have(self, nodes: Collection[str]) -> list[lines.AskedLine]:
         """What is asked for there, if all of it is free: the one whose turn it is may want more
