@@ -11,9 +11,8 @@ import asyncio
 
 
 class Relay:
-    def __init__(self, host: str, port: int, delay: float = 0.0) -> None:
+    def __init__(self, host: str, port: int) -> None:
         self.target = (host, port)
-        self.delay = delay
         self.whole = asyncio.Event()
         self.whole.set()
         self.answers = asyncio.Event()  # is what the target says passed on?
@@ -57,8 +56,6 @@ class Relay:
     ) -> None:
         while data := await source.read(65536):
             await passes.wait()
-            if self.delay:
-                await asyncio.sleep(self.delay)
             if sink.is_closing():  # the connection broke while its bytes were held up
                 return
             sink.write(data)
