@@ -152,11 +152,9 @@ class Plan(msgspec.Struct):
 
 def ring_with_chords(nodes: int) -> list[tuple[int, int]]:
     """A ring, and a link across it from every other node."""
-    if nodes < 2:
-        return []
-    around = {(min(n, (n + 1) % nodes), max(n, (n + 1) % nodes)) for n in range(nodes)}
-    across = {tuple(sorted((n, (n + nodes // 2) % nodes))) for n in range(0, nodes, 2)}
-    return sorted(around | {(a, b) for a, b in across if a != b})
+    around = [(n, (n + 1) % nodes) for n in range(nodes)]
+    across = [(n, (n + nodes // 2) % nodes) for n in range(0, nodes, 2)]
+    return sorted({(min(pair), max(pair)) for pair in around + across})
 
 
 def linked(topology: str, nodes: int, seed: int) -> list[Link]:
@@ -194,9 +192,8 @@ def make(
         )
     if auto and nodes % 2 == 0:
         raise Refused(
-            f"An odd number of nodes become members by themselves: use an odd "
-            f"{setting('nodes')}, or "
-            f"{setting('members')} all."
+            f"An odd number of nodes become members by themselves: use an odd {setting('nodes')}, "
+            f"or {setting('members')} all."
         )
     names = [f"n{number}" for number in range(nodes)]
     links = linked(topology or ("complete" if auto else "chords"), nodes, seed)
