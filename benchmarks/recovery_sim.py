@@ -17,7 +17,7 @@ from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.settings import run_settings, simulation
 from meshlock.topology.mobility import recorded
 from meshlock.trace.writer import TraceWriter
-from meshlock.world.clocks import TICKS
+from meshlock.world.lives import TICKS
 
 Given = dict[str, str | int]
 

@@ -35,9 +35,8 @@ STATIC = (100, 1_000, 10_000)
 
 def simulated(algorithm: str, nodes: int, requests: int, load: str) -> dict[str, float]:
     from meshlock.algorithms.registry import find, with_defaults
-    from meshlock.simulate.durations import Duration
     from meshlock.simulate.engine import RunSetup, Simulation
-    from meshlock.simulate.workload import Workload
+    from meshlock.simulate.workload import Duration, Workload
     from meshlock.topology.graphs import BinaryTree
 
     pause = THINKING[load]
@@ -141,9 +140,8 @@ def one(what: list[str]) -> dict[str, float]:
 def million(nodes: int) -> dict[str, float]:
     """Naimi-Trehel from a tree, one request at a time, so that only the size differs."""
     from meshlock.algorithms.registry import find, with_defaults
-    from meshlock.simulate.durations import Duration
     from meshlock.simulate.engine import RunSetup, Simulation
-    from meshlock.simulate.workload import Workload
+    from meshlock.simulate.workload import Duration, Workload
     from meshlock.topology.graphs import Complete
 
     entry = find("naimi-trehel")

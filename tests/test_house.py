@@ -30,7 +30,7 @@ LONG_FUNCTIONS: set[str] = set()
 METHODS_OF_A_CLASS = 40
 LARGE_CLASSES: set[str] = set()
 
-ROOMS_WITH_CYCLES = {"live", "simulate"}
+ROOMS_WITH_CYCLES = {"live"}
 """Where modules name each other, at times for types only."""
 
 

@@ -34,7 +34,7 @@ from meshlock.algorithms.steps import step
 from meshlock.live.chaos.readiness import Readiness
 from meshlock.live.machine import clock
 from meshlock.live.pools.grants import Grant
-from meshlock.properties.overtaking import Overtaking
+from meshlock.properties.waits import Overtaking
 
 FOREVER = float("inf")
 

@@ -8,10 +8,9 @@ from typing import ClassVar
 from meshlock.algorithms.actor import Actor, Algorithm, Assumptions, Effect, Message, Network
 from meshlock.properties.promises import PromisedOrder
 from meshlock.simulate.custody import CustodySimulation
-from meshlock.simulate.durations import Duration
 from meshlock.simulate.engine import RunSetup
 from meshlock.simulate.link_changes import MobileSimulation
-from meshlock.simulate.workload import Workload
+from meshlock.simulate.workload import Duration, Workload
 from meshlock.topology.mobility.changes import LinkChange, NetworkChange, Planned
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.trace.setup import TraceSetup

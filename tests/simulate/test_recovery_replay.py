@@ -10,9 +10,8 @@ import pytest
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.mutants.patches import PACKAGE, Patched
 from meshlock.simulate.rerun import with_states
-from meshlock.simulate.schedule import read
+from meshlock.simulate.schedule import read, shrink
 from meshlock.simulate.settings import run_settings, simulation
-from meshlock.simulate.shrink import shrink
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter

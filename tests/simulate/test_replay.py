@@ -15,9 +15,8 @@ from meshlock.simulate.engine import Simulation
 from meshlock.simulate.player import play
 from meshlock.simulate.rerun import give_states
 from meshlock.simulate.run_settings import RunSettings
-from meshlock.simulate.schedule import read
+from meshlock.simulate.schedule import read, shrink, violated
 from meshlock.simulate.settings import run_settings, simulation
-from meshlock.simulate.shrink import shrink, violated
 from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter
 

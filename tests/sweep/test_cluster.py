@@ -15,10 +15,10 @@ import pytest
 from meshlock.errors import Refused
 from meshlock.sweep import runs as runs_module
 from meshlock.sweep import workers as workers_module
+from meshlock.sweep.report import write_tables
 from meshlock.sweep.runs import read_line
 from meshlock.sweep.study import study
 from meshlock.sweep.sweep import make_all
-from meshlock.sweep.tables import write_tables
 from meshlock.sweep.workers import on_cluster, one_by_one
 from waiting import LIMIT, sooner_or_later
 

@@ -14,11 +14,10 @@ import pytest
 
 from meshlock.errors import Refused
 from meshlock.sweep import runs as runs_module
-from meshlock.sweep.report import report
+from meshlock.sweep.report import report, runs_table, write_tables
 from meshlock.sweep.runs import Kept, command, line_of, read_line
 from meshlock.sweep.study import study
 from meshlock.sweep.sweep import make_all
-from meshlock.sweep.tables import runs_table, write_tables
 from meshlock.sweep.workers import TRIES, WorkerProcesses, on_cores, one_by_one
 from waiting import LIMIT, sooner_or_later
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from meshlock.errors import Refused
-from meshlock.sweep.formula import Formula, harmonic, tree_distance
 from meshlock.sweep.measures import UNLIKE, estimate, measured, refuse_unknown, student
 from meshlock.sweep.runs import line_of, read_line
-from meshlock.sweep.study import study
+from meshlock.sweep.study import Formula, harmonic, study, tree_distance
 from meshlock.topology.specification import network
 
 

@@ -22,9 +22,8 @@ from meshlock.check.words import copy
 from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter, arrival, came_back
 from meshlock.world.clients import SimulatedClient
-from meshlock.world.clocks import MILLION, Clocks
 from meshlock.world.effects import NOTHING
-from meshlock.world.lives import LayeredNodes, LayerSetup
+from meshlock.world.lives import MILLION, Clocks, LayeredNodes, LayerSetup
 from meshlock.world.steps import Steps
 
 DUE = ("renew", "propose", "change", "close", "resend", "tick")

@@ -56,7 +56,7 @@ def shrink(
 
     Example: meshlock shrink failed.jsonl -o small.txt
     """
-    from meshlock.simulate.shrink import shrink as make_small
+    from meshlock.simulate.schedule import shrink as make_small
 
     load_all(algorithm)
     schedule, _ = read(trace)

@@ -35,9 +35,9 @@ def sweep(
     Every run is kept as soon as it ends (runs.jsonl): after Ctrl-C, a crash or a full disk the same
     command goes on from there.
     """
+    from meshlock.sweep.report import write_tables
     from meshlock.sweep.study import read_study
     from meshlock.sweep.sweep import make_all
-    from meshlock.sweep.tables import write_tables
 
     if dask is not None and workers is not None:
         raise Refused("Choose one of --workers and --dask: a cluster has its own workers.")

@@ -10,7 +10,7 @@ The simulator reports as it goes and ``meshlock audit`` reports from a trace, as
 - **leases**: no client is inside after the end of its lease.
 - **slots**: no two grants under valid leases have a slot in common, where grants have slots.
 - **order**: where nothing has failed for as long as recovery may take, no request with a way to
-  the token is passed by a later and less urgent one; see :mod:`.overtaking`. A step that makes one
+  the token is passed by a later and less urgent one; see :mod:`.waits`. A step that makes one
   request more urgent lets no other one in.
 - **fences**: every grant has a higher fence than all grants made before it. A grant that is sent to
   another node is made when it is sent; its client may enter after those of later grants.
@@ -26,12 +26,12 @@ from __future__ import annotations
 
 from meshlock.properties import sentences
 from meshlock.properties.monitor import Monitor
-from meshlock.properties.overtaking import Fence
 from meshlock.properties.promises import PromisedOrder
 
 NAMES = ("safety", "leases", "slots", "order", "fences", "one-token", "conservation", "served")
 
 Epoch = tuple[int, int, int]
+Fence = tuple[Epoch, int]
 
 NO_FENCE: Fence = ((0, -1, 0), 0)
 """Below all others."""

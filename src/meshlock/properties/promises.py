@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from meshlock.algorithms.actor import Algorithm
 from meshlock.algorithms.direct import LINES
-from meshlock.properties.overtaking import Overtaking
 
 NO_TIES: Final = ""
 """First come, first served is not promised."""
@@ -84,17 +83,6 @@ def orderly(algorithm: Algorithm, options: dict[str, str]) -> bool:
     if not algorithm.serves.priorities or options.get("backfill", "off") == "on":
         return False
     return options.get("ageing", "none") in ("stamped", "none")
-
-
-def overtaking(
-    slack: float, algorithm: Algorithm, options: dict[str, str], permits: int
-) -> Overtaking | None:
-    """How order is judged under leases, where there are at least this many permits; None: not."""
-    if not orderly(algorithm, options):
-        return None
-    if ties(algorithm, options) == ALL_KNOWN:
-        return Overtaking(slack, min(permits, LINES), 0)
-    return Overtaking(slack)
 
 
 def written(setup: dict[str, Any]) -> PromisedOrder:

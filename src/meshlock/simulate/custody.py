@@ -25,9 +25,9 @@ from __future__ import annotations
 from random import Random
 
 from meshlock.algorithms.actor import Message
-from meshlock.simulate.durations import Duration
 from meshlock.simulate.engine import RunSetup, Simulation
 from meshlock.simulate.link_changes import MobileSimulation
+from meshlock.simulate.workload import Duration
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.world.channels import CUSTODY, precious
 

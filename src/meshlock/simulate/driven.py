@@ -18,7 +18,7 @@ from meshlock.simulate.scenario import Scenario, refuse_set_up
 from meshlock.trace.writer import TraceWriter
 from meshlock.world.channels import DRAIN
 from meshlock.world.clients import SimulatedClient
-from meshlock.world.clocks import TICKS
+from meshlock.world.lives import TICKS
 from meshlock.world.scripted import Impossible, ScriptedWorld
 
 LONG = 10

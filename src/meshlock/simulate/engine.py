@@ -17,9 +17,8 @@ from meshlock.algorithms.actor import NIL, Actor, Algorithm, Message
 from meshlock.algorithms.steps import time_on_level
 from meshlock.errors import Refused
 from meshlock.simulate.agenda import Agenda
-from meshlock.simulate.durations import Duration
 from meshlock.simulate.measures import RunMeasures
-from meshlock.simulate.workload import Workload
+from meshlock.simulate.workload import Duration, Workload
 from meshlock.topology.graphs import Topology
 from meshlock.topology.mobility.changes import Changes
 from meshlock.trace.writer import TraceWriter

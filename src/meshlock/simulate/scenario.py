@@ -14,8 +14,7 @@ from meshlock.algorithms.actor import NIL, Algorithm
 from meshlock.errors import Attempt, Refused
 from meshlock.topology.graphs import Graph, Rooted
 from meshlock.world.channels import DRAIN, FAILURES
-from meshlock.world.clocks import MILLION, Clocks
-from meshlock.world.lives import LayerSetup, made_by_node_0
+from meshlock.world.lives import MILLION, Clocks, LayerSetup, made_by_node_0
 
 FOLDER = Path(__file__).parent / "scenarios"
 

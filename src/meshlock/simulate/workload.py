@@ -1,4 +1,6 @@
-"""Who asks, when, for how many permits and how urgently."""
+"""Who asks, when, for how many permits and how urgently; how long a message travels and a client
+holds.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,29 @@ from math import log
 from random import Random
 
 from meshlock.algorithms.steps import urgency
-from meshlock.simulate.durations import Duration
 from meshlock.world.clients import SimulatedClient
+
+
+class Duration:
+    """Draws times from one distribution and one random stream of its own."""
+
+    def __init__(self, shape: str, low: float, high: float, stream: Random) -> None:
+        self.constant = shape == "constant"
+        self.uniform = shape == "uniform"
+        self.low = low  # the constant, the lower bound, or the mean
+        self.span = high - low
+        self.random = stream.random
+
+    @property
+    def mean(self) -> float:
+        return self.low + self.span / 2.0
+
+    def draw(self) -> float:
+        if self.uniform:
+            return self.low + self.span * self.random()
+        if self.constant:
+            return self.low
+        return -self.low * log(1.0 - self.random())
 
 
 @dataclass

@@ -5,6 +5,7 @@ Used by :mod:`.audit` for traces whose set-up says ``recovery``.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,11 +13,10 @@ import msgspec
 from meshlock.algorithms.recovery import records
 from meshlock.algorithms.recovery.records import FENCE_BITS, fence_number
 from meshlock.algorithms.registry import find
-from meshlock.properties.leases import LeaseMonitor, numbered
-from meshlock.properties.overtaking import Fence
+from meshlock.properties.leases import Fence, LeaseMonitor, numbered
 from meshlock.properties.paths import Paths, labelled
-from meshlock.properties.promises import orderly, overtaking
-from meshlock.properties.waits import WaitJudge
+from meshlock.properties.promises import orderly
+from meshlock.properties.waits import WaitJudge, overtaking
 from meshlock.trace.reader import UNSAID, Trace, TraceLine
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class LeaseAudit:
         lasting = recover if self.paths is not None else LEASES * recovery.get("lease", 0.0)
         algorithm = find(str(trace.setup.get("algorithm")))
         options = trace.setup.get("options") or {}
-        order = overtaking(lasting, algorithm, options, permits) if lasting else None
+        order = overtaking(lasting or inf, algorithm, options, permits)
         slack = recovery.get("slack", 0.0)
         self.monitor = LeaseMonitor(
             permits,
@@ -146,8 +146,7 @@ class LeaseAudit:
         if self.paths is not None and line.members is not None:
             self.paths.members = line.members
             self.changed_at = line.t
-        if self.waits.order is not None:
-            self.waits.order.lines = min(self.waits.order.lines, self.permits(line))
+        self.waits.order.lines = min(self.waits.order.lines, self.permits(line))
         self.monitor.recovered(line.t, line.node, line.epoch, self.permits(line))
 
     def keeps(self, line: TraceLine, tokens: int, free: int) -> None:

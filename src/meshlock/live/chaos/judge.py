@@ -22,7 +22,7 @@ from meshlock.live.chaos.readiness import Readiness
 from meshlock.live.chaos.record import RecordLine, SetUpLine
 from meshlock.live.chaos.resource import REFUSED
 from meshlock.live.chaos.stalls import CHANGES, StallState, stalls
-from meshlock.properties.overtaking import Overtaking
+from meshlock.properties.waits import Overtaking
 
 Findings = Iterator[tuple[float, str]]
 
