@@ -6,7 +6,7 @@ are in use meanwhile, by clients who know nothing of the fault.
 
 Measured are faults that struck alone, with a majority left: if another came shortly before, or
 before service resumed, the time may belong to either.
-``longest_stall`` counts all of them: the longest time in which a majority was there, somebody
+``longest_stall`` counts all of them: the longest time in which a majority was there, a client
 with it waited, all that was asked for was free, and no client got it; ``resumed_within`` is the
 same, counted anew from every fault: what is judged.
 

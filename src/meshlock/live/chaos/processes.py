@@ -38,7 +38,7 @@ sys.stdin.readline()
 run()
 """
 PROGRAM = [sys.executable, "-c", AGENT]
-"""It begins when it is told to, so that a successor can be back before anybody misses the agent."""
+"""It begins when it is told to, so that a successor can be back before the agent is missed."""
 
 
 def end_with_parent() -> Callable[[], None] | None:

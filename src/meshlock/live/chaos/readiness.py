@@ -1,6 +1,6 @@
-"""Whether agents that call themselves ready can serve anybody.
+"""Whether agents that call themselves ready can serve a client.
 
-A node is *unserved* from the moment a client there waits and all that anybody asks for is free,
+A node is *unserved* from the moment a client there waits and all that clients ask for is free,
 until a client of a node in the same part of the network is granted permits: that shows a token
 which this node can reach. Gaps of less than a lease in which no client waits do not count. What an
 agent says is about the future: one that was unserved for long, and calls itself ready, is right if

@@ -1,4 +1,4 @@
-"""The record of a run: one line of JSON for everything that somebody did or saw.
+"""The record of a run: one line of JSON for everything that a process did or saw.
 
 All processes run on one machine, so there is one true clock: the machine's, sleep included.
 Every line bears its time. Lines are appended to one file, each by a single write, so a

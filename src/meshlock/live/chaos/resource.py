@@ -22,7 +22,7 @@ import sqlite3
 from pathlib import Path
 
 PATIENCE = 0.1
-"""Seconds to wait for somebody else's transaction."""
+"""Seconds to wait for another's transaction."""
 
 ACCEPTED, REFUSED, BUSY = "accepted", "refused", "busy"
 

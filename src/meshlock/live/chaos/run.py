@@ -1,4 +1,4 @@
-"""A run: the plan, carried out; then quiet, in which everybody must be served."""
+"""A run: the plan, carried out; then quiet, in which all who wait must be served."""
 
 from __future__ import annotations
 
