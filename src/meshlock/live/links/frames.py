@@ -49,11 +49,9 @@ class Here(msgspec.Struct, array_like=True, tag=0, frozen=True):
     seen: Host = ""
 
 
-class HelloFrame(msgspec.Struct, array_like=True, tag=1, frozen=True):
-    """The one who dialled: who I am, and where I think we stand.
-
-    ``known`` is the boot of yours to which the numbers refer, 0 if we have never met.
-    """
+class Greeting(msgspec.Struct, array_like=True, frozen=True):
+    """Who I am, and where we stand. ``known`` is the boot of yours to which the numbers refer, 0
+    if we have never met. ``up``: the generation is one that goes on."""
 
     version: Count
     name: str
@@ -66,17 +64,12 @@ class HelloFrame(msgspec.Struct, array_like=True, tag=1, frozen=True):
     seen: Host = ""
 
 
-class Welcome(msgspec.Struct, array_like=True, tag=2, frozen=True):
-    """The one who was dialled: what is to be. The dialler obeys or disconnects."""
+class HelloFrame(Greeting, tag=1, frozen=True):
+    """The one who dialled: where I think we stand."""
 
-    version: Count
-    name: str
-    boot: Count
-    known: Count
-    generation: Generation
-    resumed: bool
-    received: Count
-    kept: Count
+
+class Welcome(Greeting, tag=2, frozen=True):
+    """The one who was dialled: what is to be. The dialler obeys or disconnects."""
 
 
 class RefuseFrame(msgspec.Struct, array_like=True, tag=3, frozen=True):

@@ -74,8 +74,8 @@ class Handshakes:
             if ended is None:
                 connection.close("linked by another connection")
             else:
-                connection.open(session, frame.received if frame.resumed else 0)
-                self.mesh.opened(connection, frame.resumed, ended)
+                connection.open(session, frame.received if frame.up else 0)
+                self.mesh.opened(connection, frame.up, ended)
         else:
             raise BadFrame(f"{type(frame).__name__.removesuffix('Frame')} out of turn")
 
@@ -106,8 +106,8 @@ class Handshakes:
         session = self.mesh.session_of(hello.name)
         welcome, ended = session.welcome(hello)
         connection.write(pack(welcome))
-        connection.open(session, hello.received if welcome.resumed else 0)
-        self.mesh.opened(connection, welcome.resumed, ended)
+        connection.open(session, hello.received if welcome.up else 0)
+        self.mesh.opened(connection, welcome.up, ended)
 
     def doubts(self, connection: LinkConnection, frame: Here | HelloFrame) -> RefuseFrame | None:
         """Is this somebody we can talk to, and who it has proved to be?"""

@@ -15,7 +15,8 @@ taken, so that nothing that is still under way on the old connection can be rece
 
 *Who sent it*: to a neighbour a message goes over the link, and TLS has proved whose that is. To
 others it goes in an envelope, with a tag that only its two ends can make (:mod:`.identity`), and
-each envelope is taken once, by its serial. Relays see where it goes, and can only lose it.
+each envelope is taken once, by its serial, which grows. Relays see where it goes, and can only
+lose it.
 
 *Boots*: which process is at the other end, it says itself, in answer to a question that nobody
 has asked before. So what a relay has kept of a former life of it changes nothing. The answer
@@ -40,15 +41,14 @@ from meshlock.live.links.frames import (
     unsealed,
 )
 from meshlock.live.links.link import LinkConnection
+from meshlock.live.links.rate_limit import keep_latest
 from meshlock.live.links.session import LinkSession
 from meshlock.live.machine.limits import MOST_NODES, Clock, Count
 
 if TYPE_CHECKING:
     from meshlock.live.links.mesh import Mesh
 
-WINDOW = 256
-"""Messages to one process that may be under way without a receipt, and envelopes that may
-overtake each other."""
+WINDOW = 256  # messages to one process that may be under way without a receipt
 
 FRESH = 2.0  # seconds for which the clock of another process is as good as new to a token
 RECEIPT = Content("", 0, "", b"")
@@ -59,29 +59,6 @@ read_question = reader(Count, "a routed question")
 read_answer = reader(tuple[Count, Clock], "a routed answer")
 
 
-class SeenMessages:
-    """Which envelopes of one process have come: the highest serial, and which before it."""
-
-    __slots__ = ("before", "boot", "highest")
-
-    def __init__(self, boot: int) -> None:
-        self.boot = boot
-        self.highest = 0
-        self.before = 0  # a bit for each, the lowest for the highest serial
-
-    def is_new(self, serial: int) -> bool:
-        ahead = serial - self.highest
-        if ahead > 0:
-            self.before = (self.before << min(ahead, WINDOW) | 1) & (1 << WINDOW) - 1
-            self.highest = serial
-            return True
-        bit = 1 << -ahead
-        if -ahead >= WINDOW or self.before & bit:
-            return False
-        self.before |= bit
-        return True
-
-
 class Router:
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh
@@ -89,9 +66,8 @@ class Router:
         self.repeat_at: dict[str, float] = {}  # target: when to begin again with the first
         self.owed: set[str] = set()  # who waits for a receipt
         self.asked: dict[str, tuple[int, float]] = {}  # who: an open question, and since when
-        self.serials: dict[str, int] = {}  # target: that of the last envelope to it
-        self.first_serial = 0
-        self.seen: dict[str, SeenMessages] = {}  # origin: its envelopes
+        self.serial = 0  # of the last envelope
+        self.seen: dict[str, tuple[int, int]] = {}  # origin: its boot, and its last serial
 
     # -- sending -----------------------------------------------------------------------
 
@@ -137,19 +113,12 @@ class Router:
             self.owed.discard(target)
         stamp = mesh.stamped(target, content.since) if content.since else None
         direct = connection.peer == target
-        serial = 0 if direct else self.next_serial(target)
-        header = (mesh.boot, known, serial, generation, number, acknowledged)
+        self.serial += not direct
+        header = (mesh.boot, known, self.serial, generation, number, acknowledged)
         message = RoutedFrame(*header, *content[:4], stamp)
         connection.pending.append(pack(message if direct else self.enclosed(target, message)))
         mesh.hurry(connection, urgent)
         return True
-
-    def next_serial(self, target: str) -> int:
-        if len(self.serials) > 2 * MOST_NODES:
-            self.first_serial = max(self.serials.values())
-            self.serials.clear()
-        serial = self.serials[target] = self.serials.get(target, self.first_serial) + 1
-        return serial
 
     def enclosed(self, target: str, message: RoutedFrame) -> Envelope:
         mesh, content, tag = self.mesh, encode(message), b""
@@ -260,23 +229,21 @@ class Router:
             return
         try:
             message = unsealed(content)
-            seen = self.seen.get(origin)
-            if seen is None or seen.boot != message.boot:
-                seen = self.begin(origin, message.boot)
-            if seen.is_new(message.serial):
+            if self.is_new(origin, message):
                 self.receive(origin, message)
             else:
-                mesh.refusals.note(bearer, f"it forwarded a message of {origin} twice")
+                mesh.refusals.note(bearer, f"it forwarded a message of {origin} again, or too late")
         except BadFrame as error:
             mesh.refusals.note(origin, f"it sent {error}")  # the bearer is innocent
 
-    def begin(self, origin: str, boot: int) -> SeenMessages:
-        """The first envelope of that process."""
-        if len(self.seen) > 2 * MOST_NODES:
-            known = self.mesh.link_map.records
-            self.seen = {name: seen for name, seen in self.seen.items() if name in known}
-        seen = self.seen[origin] = SeenMessages(boot)
-        return seen
+    def is_new(self, origin: str, message: RoutedFrame) -> bool:
+        """Newer than all that came from that process. What was overtaken, on another way, is lost:
+        what is reliable is sent again."""
+        boot, highest = self.seen.get(origin, (0, 0))
+        if boot == message.boot and message.serial <= highest:
+            return False
+        keep_latest(self.seen, origin, (message.boot, message.serial), 2 * MOST_NODES)
+        return True
 
     def receive(self, origin: str, message: RoutedFrame) -> None:
         if message.kind == QUESTION:

@@ -77,8 +77,11 @@ class LinkSession:
     # -- greeting ------------------------------------------------------------------
 
     def hello(self, seen: str = "") -> HelloFrame:
-        said = (self.generation, self.up, self.received, self.custody_received)
-        return HelloFrame(VERSION, self.me, self.boot, self.peer_boot, *said, seen)
+        return HelloFrame(*self.standing(self.up), seen)
+
+    def standing(self, up: bool) -> tuple[int, str, int, int, int, bool, int, int]:
+        who = (VERSION, self.me, self.boot, self.peer_boot)
+        return (*who, self.generation, up, self.received, self.custody_received)
 
     def welcome(self, hello: HelloFrame) -> tuple[Welcome, bool]:
         """Decide how to go on with the one who dialled; True if our generation ended."""
@@ -91,9 +94,7 @@ class LinkSession:
         else:
             generation = max(self.generation, hello.generation) + 1
             self.begin(generation, hello.kept if known else 0)
-        said = (self.generation, resumed, self.received, self.custody_received)
-        verdict = Welcome(VERSION, self.me, self.boot, hello.boot, *said)
-        return verdict, was_up and not resumed
+        return Welcome(*self.standing(resumed)), was_up and not resumed
 
     def obey(self, welcome: Welcome, told: HelloFrame) -> bool | None:
         """Go on as decided: True if our generation ended; None if what we told is outdated."""
@@ -101,7 +102,7 @@ class LinkSession:
         if mine != (told.generation, told.up, told.known) or welcome.known != self.boot:
             return None
         was_up = self.up
-        if welcome.resumed:
+        if welcome.up:
             if not self.up or welcome.boot != self.peer_boot:
                 raise BadFrame("a WELCOME that resumes an unknown generation")
             self.acknowledge(welcome.received)

@@ -1,8 +1,8 @@
 """What other nodes hold and wait for, asked only while somebody looks.
 
-A page that is watched asks all nodes on the map for their view of one pool, about once a
+A page that looks has all nodes on the map asked for their view of one pool, about once a
 second; questions and answers are routed, best effort (:mod:`meshlock.live.links.routed`): the
-next question comes soon. While nobody looks nothing is sent, and nothing is kept.
+next question comes soon. While nobody looks nothing is sent.
 
 An answer shows the pool as it was after the question had been asked, so its age is counted
 from there: "last seen 0.8 s ago" means that it was so within the last 0.8 s. No answer changes
@@ -15,7 +15,6 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,7 +25,7 @@ from meshlock.algorithms.actor import Message
 from meshlock.algorithms.recovery.records import fence_number
 from meshlock.live.links.frames import BadFrame, Carry, Content, RoutedFrame, encode, reader
 from meshlock.live.links.mesh import Mesh
-from meshlock.live.links.rate_limit import RateLimits
+from meshlock.live.links.rate_limit import RateLimits, keep_latest
 from meshlock.live.machine.limits import MOST_NODES, Count, Free, Name, Share
 from meshlock.live.pools.proofs import NOTE
 from meshlock.live.pools.questions import Questions
@@ -40,8 +39,7 @@ ASK, VIEW = "ask", "view"
 
 EVERY = 1.0  # seconds between two rounds of questions, for up to AT_ONCE nodes
 AT_ONCE = 64
-WATCHED_FOR = 3.0  # seconds after which nobody looks any more, unless he has looked again
-MOST_WATCHED = 8
+MOST_WATCHED = 8  # pools of which answers are kept
 ANSWERS_PER_SECOND = 10.0  # to one node about one pool, and as many at a stretch
 COLLECTED_WITHIN = 0.25  # seconds until a node that has not answered is left out
 ANSWERED_WITHIN = 30.0  # the same, where somebody looks
@@ -221,8 +219,8 @@ class Views:
     def __init__(self, mesh: Mesh, pools: Mapping[str, LocalPool]) -> None:
         self.mesh = mesh
         self.pools = pools
-        self.watched: dict[str, float] = {}  # pool: until when
         self.heard: dict[str, dict[str, tuple[float, View]]] = {}  # pool, node: asked when
+        self.asked: dict[str, float] = {}  # pool: when all were, because somebody looked
         self.questions: Questions[View] = Questions()  # to one node each, about one pool
         self.rates = RateLimits(MOST_NODES)  # of answers, by who asks about what
         mesh.receivers[VIEWS] = self
@@ -231,29 +229,17 @@ class Views:
 
     def watch(self, pool: str) -> dict[str, tuple[float, View]]:
         """What others have told of this pool, with the age of it in seconds; asks for more."""
-        now = self.mesh.time()
-        if pool not in self.watched:
-            if len(self.watched) >= MOST_WATCHED:
-                return {}
-            self.heard[pool] = {}
-            self.mesh.start(self.keep_asking(pool), "views")
-        self.watched[pool] = now + WATCHED_FOR
-        return {node: (now - asked, view) for node, (asked, view) in self.heard[pool].items()}
+        now, heard = self.mesh.time(), self.heard.get(pool, {})
 
-    async def keep_asking(self, pool: str) -> None:
-        """For as long as somebody looks; a node that is slow to answer keeps none of the others."""
-        try:
-            while (asked := self.mesh.time()) <= self.watched[pool]:
-                learn = partial(self.learn, pool, asked)
-                self.mesh.start(self.ask(pool, ANSWERED_WITHIN, learn), "views")
-                await asyncio.sleep(self.pause())
-        finally:
-            del self.watched[pool], self.heard[pool]
+        def learn(node: str, view: View) -> None:
+            if node not in heard or heard[node][0] <= now:  # not overtaken by a later answer
+                heard[node] = (now, view)
 
-    def learn(self, pool: str, asked: float, node: str, view: View) -> None:
-        heard = self.heard.get(pool, {})
-        if node not in heard or heard[node][0] <= asked:  # not overtaken by a later answer
-            heard[node] = (asked, view)
+        keep_latest(self.heard, pool, heard, MOST_WATCHED)
+        if pool not in self.asked or now >= self.asked[pool] + self.pause():
+            keep_latest(self.asked, pool, now, MOST_WATCHED)
+            self.mesh.start(self.ask(pool, ANSWERED_WITHIN, learn), "views")
+        return {node: (now - asked, view) for node, (asked, view) in heard.items()}
 
     async def collect(self, pool: str) -> dict[str, View]:
         """What all nodes that can be reached say of this pool now."""
@@ -288,7 +274,7 @@ class Views:
 
     def pause(self) -> float:
         """Seconds until all are asked again: the more there are, the less often."""
-        return EVERY * max(1.0, len(self.mesh.link_map.ways) * len(self.watched) / AT_ONCE)
+        return EVERY * max(1.0, len(self.mesh.link_map.ways) / AT_ONCE)
 
     # -- what comes --------------------------------------------------------------------
 
