@@ -333,12 +333,12 @@ def test_the_gone_are_forgotten_and_the_dead_are_not_passed_on(
             await stranger.hears()
             stranger.says(LinksFrame("ghost", 7, 1, ("x",)), LinksFrame("x", 7, 1, ("a",)))
             await eventually(lambda: map_of(a).reaches("x"))
-            await eventually(lambda: not map_of(a).fresh and map_of(a).settling is None)
+            await eventually(lambda: map_of(a).settling is None)
             async with Node("b", peers=[a.address], dead=LIMIT) as b:
                 await eventually(lambda: map_of(b).reaches("x"))
                 assert "ghost" in map_of(a).links and "ghost" not in map_of(b).links
                 monkeypatch.setattr(link_maps, "FORGET_AFTER", 0.0)
-                map_of(a).forget_old()
+                map_of(a).tick()
                 await eventually(lambda: "ghost" not in map_of(a).links)
                 assert set(map_of(a).links) == {"a", "b", "x"}
             stranger.writer.close()

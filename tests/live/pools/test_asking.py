@@ -13,8 +13,8 @@ from meshlock import Grant, Node, NotInTime, Pool, Refused
 from meshlock.live.machine import clock
 from meshlock.live.pools import views
 from meshlock.live.pools.grants import Acquire
-from meshlock.live.pools.picture import picture
 from meshlock.live.pools.status import GrantView
+from meshlock.live.pools.views import picture
 from waiting import LIMIT, a_while, eventually
 
 GPUS = ["gpu0", "gpu1", "gpu2"]

@@ -67,7 +67,6 @@ class LinkMap:
         self.rates = RateLimits(MOST_NODES)  # neighbour: records that it may tell
         self.unreachable: dict[str, float] = {}  # since when
         self.departed: set[str] = set()  # peers that left, and are on the map no more
-        self.fresh: dict[str, set[str]] = {}  # records to hand on, and who has them already
         self.owed: dict[str, set[str]] = {}  # neighbour: names whose records it must be told
         self.ways: dict[str, tuple[int, str]] = {}  # node: distance and first step
         self.says: dict[str, frozenset[str]] = {}  # node: its peers, as the map was drawn last
@@ -78,7 +77,6 @@ class LinkMap:
         self.told: tuple[Any, ...] = ()  # of the owner: the map it has been told of
         self.last = 0.0
         self.settling: asyncio.TimerHandle | None = None
-        self.forgetting: asyncio.TimerHandle | None = None
 
     # -- what is asked -----------------------------------------------------------------
 
@@ -149,7 +147,6 @@ class LinkMap:
                 self.owed.setdefault(peer, set()).add(record.name)
                 self.soon()
             else:  # it has told us the record that we were about to tell it
-                self.fresh.get(record.name, set()).add(peer)
                 self.owed.get(peer, set()).discard(record.name)
         elif self.believes(peer, record):
             if record.name == self.me:  # of a former life of ours
@@ -192,9 +189,15 @@ class LinkMap:
         self.changed(self.me, self.me)
 
     def changed(self, name: str, told_by: str) -> None:
-        self.fresh[name] = {told_by}
+        self.owed.get(told_by, set()).discard(name)
+        self.hand_on(name, told_by)
         self.stale = True
         self.soon()
+
+    def hand_on(self, name: str, told_by: str = "") -> None:
+        for peer in self.mesh.open:
+            if peer != told_by:
+                self.owed.setdefault(peer, set()).add(name)
 
     def farewell(self) -> None:
         """We have said goodbye to all our neighbours: tell them that it was to all."""
@@ -222,9 +225,7 @@ class LinkMap:
             if name not in self.ways:
                 self.unreachable.setdefault(name, now)
             elif self.unreachable.pop(name, None) is not None:
-                self.fresh[name] = set()  # all neighbours are told (4)
-        if self.unreachable and self.forgetting is None and not self.closed:
-            self.forgetting = self.mesh.failures.later(FORGET_AFTER, "map", self.forget_old)
+                self.hand_on(name)  # (4)
 
     def draw_links(self) -> None:
         """Those that both ends name; of nodes that said something else since the last time, and of
@@ -257,17 +258,21 @@ class LinkMap:
         self.settling = None
         self.last = self.mesh.time()
         self.make_room()
-        for name, told_by in self.fresh.items():
-            for peer in self.mesh.open:
-                if peer not in told_by:
-                    self.owed.setdefault(peer, set()).add(name)
-        self.fresh.clear()
         self.pay()
         known = (self.drawn, self.ways.keys())
         if known != self.told:
             self.told = (self.drawn, self.ways.keys())
             self.mesh.owner.map_changed()
             self.mesh.flush()
+
+    def tick(self) -> None:
+        """Once per heartbeat."""
+        if self.settling is None:  # else what is owed goes out soon
+            self.pay()
+        now = self.mesh.time()
+        for name, since in list(self.unreachable.items()):
+            if now - since >= FORGET_AFTER:
+                self.forget(name)
 
     def pay(self) -> None:
         """Tell what is owed to peers that can take it; the rest waits for the next heartbeat."""
@@ -297,31 +302,19 @@ class LinkMap:
                 self.forget(name)
             self.draw()
 
-    def forget_old(self) -> None:
-        self.forgetting = None
-        now = self.mesh.time()
-        for name, since in list(self.unreachable.items()):
-            if now - since >= FORGET_AFTER:
-                self.forget(name)
-        if self.unreachable:
-            wait = min(self.unreachable.values()) + FORGET_AFTER - now
-            self.forgetting = self.mesh.failures.later(wait, "map", self.forget_old)
-
     def forget(self, name: str) -> None:
         if name in self.mesh.sessions and self.left(name):
             self.departed.add(name)
         self.named -= len(self.records.pop(name).peers)
         self.undrawn.add(name)
         self.unreachable.pop(name, None)
-        self.fresh.pop(name, None)
         self.stale = True
         self.soon()
 
     def close(self) -> None:
         self.closed = True
-        for timer in (self.settling, self.forgetting):
-            if timer is not None:
-                timer.cancel()
+        if self.settling is not None:
+            self.settling.cancel()
 
 
 def only_ways(links: dict[str, frozenset[str]], start: str) -> set[str]:

@@ -268,7 +268,7 @@ class Mesh:
         self.ticking = self.failures.later(self.heartbeat, "tick", self.tick)
         self.failures.run("silence", self.notice_silence, now)
         self.failures.run("routed", self.router.tick, now)
-        self.failures.run("map", self.link_map.pay)
+        self.failures.run("map", self.link_map.tick)
         patient = 3 * self.heartbeat <= self.dead
         for connection in self.open.values():
             connection.tick(patient)

@@ -108,12 +108,8 @@ class HolderQuery:
         if pool.adapter.members is None:
             return random.choice(sorted(pool.peers.near) or [""])
         node = pool.adapter.members.node
-        others = [
-            one
-            for one in node.member.members
-            if one != node.me and one not in node.member.unreachable
-        ]
-        return pool.adapter.names.get(random.choice(others), "") if others else ""
+        others = {*node.member.members} - node.member.unreachable - {node.me}
+        return pool.adapter.names.get(random.choice([*others]), "") if others else ""
 
     async def ask(self, node: str, within: float) -> Seen | None:
         if len(self.questions.asked) >= MOST_ASKED:

@@ -39,8 +39,9 @@ WRITERS = ThreadPoolExecutor(8, "promises")
 
 RETRY = 0.3  # seconds until it is tried again what the disk did not take
 MOST_WAITING = 10_000  # messages; what comes then is lost, as on a network
-Waiting = deque[tuple[Effect, int]]
-"""Effects, and the mesh's clock when they were asked for: a token's lease goes on running."""
+Waiting = deque[tuple[Effect | Promised, int]]
+"""Effects, and the mesh's clock when they were asked for: a token's lease goes on running. Those
+behind a promise wait until it is written."""
 
 STALLED = 10.0  # seconds: a change of epoch takes less
 
@@ -54,9 +55,7 @@ class Disk:
         self.promises = promises
         self.writing: asyncio.Future[bool] | None = None
         self.written: Promised | None = None  # what is being written, or has to be tried again
-        self.waiting: Waiting = deque()  # for that
-        self.unsaved: Promised | None = None  # what has to be written next
-        self.behind: Waiting = deque()  # what waits for that
+        self.waiting: Waiting = deque()  # for that, or for what has to be written next
         self.on_disk = NO_EPOCH
         if promises is not None:
             promises.open()
@@ -75,7 +74,7 @@ class Disk:
 
     def is_behind(self) -> bool:
         """Is there anything that it has not taken yet?"""
-        return self.written is not None or self.unsaved is not None
+        return self.written is not None or len(self.waiting) > 0
 
     # -- what the node says ------------------------------------------------------------------
 
@@ -92,14 +91,14 @@ class Disk:
         at_once: list[Effect] = []
         for effect in effects:
             if isinstance(effect, Save):
-                self.unsaved = self.recorded(effect.record)
+                self.waiting.append((self.recorded(effect.record), 0))
             elif not self.is_behind() or self.may_pass(effect):
                 at_once.append(effect)
                 if isinstance(effect, Lost):
                     self.forget(effect.client)
-            else:
-                self.hold(effect)
-        if self.unsaved is not None and self.written is None:
+            elif len(self.waiting) < MOST_WAITING or not isinstance(effect, Message):
+                self.waiting.append((effect, self.members.clock))
+        if self.written is None:
             self.write_next()
         return at_once
 
@@ -122,24 +121,18 @@ class Disk:
     def forget(self, client: int) -> bool:
         """It must not be let in any more: its lease has ended, or it gave up, before it could be
         told of it. False if it was let in already, or waits for something else."""
-        for line in (self.waiting, self.behind):
-            for one in list(line):
-                if isinstance(one[0], Enter) and one[0].client == client:
-                    line.remove(one)
-                    return True
+        for one in self.waiting:
+            if isinstance(one[0], Enter) and one[0].client == client:
+                self.waiting.remove(one)
+                return True
         return False
-
-    def hold(self, effect: Effect) -> None:
-        line = self.waiting if self.unsaved is None else self.behind
-        if len(line) < MOST_WAITING or not isinstance(effect, Message):
-            line.append((effect, self.members.clock))
 
     def write_next(self) -> None:
         """The latest promise stands for all before it."""
-        if self.unsaved is not None:
-            self.written, self.unsaved = self.unsaved, None
-            self.waiting += self.behind
-            self.behind = deque()
+        unsaved = [one for one, _ in self.waiting if isinstance(one, Promised)]
+        if unsaved:
+            self.written = unsaved[-1]
+            self.waiting = deque([one for one in self.waiting if not isinstance(one[0], Promised)])
         if self.written is not None and self.promises is not None:
             self.writing = self.mesh.loop.run_in_executor(
                 WRITERS, self.promises.write, self.written
@@ -158,9 +151,10 @@ class Disk:
             return
         assert self.written is not None
         self.on_disk = self.written.promised
-        while self.waiting:  # what comes meanwhile is behind it
-            effect, self.members.clock = self.waiting.popleft()
-            self.mesh.failures.run("disk", self.members.adapter.perform, "timer", {}, [effect])
+        while self.waiting and not isinstance(effect := self.waiting[0][0], Promised):
+            _, self.members.clock = self.waiting.popleft()
+            left: list[Effect] = [effect]
+            self.mesh.failures.run("disk", self.members.adapter.perform, "timer", {}, left)
         self.written = None
         self.write_next()
         self.mesh.flush()
@@ -170,7 +164,7 @@ class Disk:
             self.writing.cancel()
 
 
-def is_repeated(effect: Effect) -> bool:
+def is_repeated(effect: Effect | Promised) -> bool:
     """What recovery says itself is said again anyway."""
     return isinstance(effect, Message) and not isinstance(effect, Hello | Inner)
 

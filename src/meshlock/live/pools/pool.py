@@ -24,11 +24,10 @@ from meshlock.live.pools.grants import Acquire, Grant, Source
 from meshlock.live.pools.holder_query import PATIENCE, WITHIN, HolderQuery, Seen, TokenWatch
 from meshlock.live.pools.participation import Participation
 from meshlock.live.pools.peers import Peers
-from meshlock.live.pools.picture import ahead, picture, refusing_disks
 from meshlock.live.pools.promises import Promises
 from meshlock.live.pools.recording import Recording
 from meshlock.live.pools.status import Picture
-from meshlock.live.pools.views import View, Views
+from meshlock.live.pools.views import View, Views, ahead, picture, refusing_disks
 from meshlock.live.pools.waiting import Waiter
 
 MOST_WAITING = 100_000
