@@ -96,13 +96,13 @@ def flood(address: str, certificates: Path) -> None:
             splitter = Splitter(1 << 20)
             while not list(splitter.feed(await reader.read(4096))):
                 pass
-            writer.write(pack(HelloFrame(VERSION, "m", 7 + life, 0, 0, False, 0, 0)))
+            writer.write(pack(HelloFrame(VERSION, "m", 7 + life, 0, 0, False, 0)))
             drained = asyncio.ensure_future(reader.read())
             try:
                 for count in range(1, 1601):
                     number += 1
                     pool = f"pool{number // 16}"
-                    writer.write(pack(Carry(count, 0, count, pool, 0, "ANYTHING", payload)))
+                    writer.write(pack(Carry(count, 0, 0, True, pool, 0, "ANYTHING", payload)))
                     await writer.drain()
             except (ConnectionError, OSError):
                 pass

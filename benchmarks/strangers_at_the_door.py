@@ -44,7 +44,7 @@ SOURCES = {"the same": "127.0.0.1", "another": "127.0.0.2", "many": ""}
 def first_flight(tls: bool) -> bytes:
     """What a good peer says first, as far as anybody can say it who knows no secret."""
     if not tls:
-        return pack(HelloFrame(VERSION, "x", 7, 0, 0, False, 0, 0))[:-1]  # and never the last byte
+        return pack(HelloFrame(VERSION, "x", 7, 0, 0, False, 0))[:-1]  # and never the last byte
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     sent = ssl.MemoryBIO()

@@ -68,7 +68,7 @@ class Stranger:
 
     async def joins(self, name: str) -> None:
         assert isinstance(await self.hears(), Here)
-        self.says(HelloFrame(VERSION, name, 7, 0, 0, False, 0, 0))
+        self.says(HelloFrame(VERSION, name, 7, 0, 0, False, 0))
 
 
 def content(kind: str, fields: Sequence[Any] = (), pool: str = "docks", of: int = 0) -> Content:
@@ -79,12 +79,12 @@ def carried(
     number: int, kind: str, fields: Sequence[Any] = (), pool: str = "docks", of: int = 0
 ) -> Carry:
     """A message over a link, of the pool with that identity."""
-    return Carry(number, 0, 0, *content(kind, fields, pool, of)[:4])
+    return Carry(number, 0, 0, False, *content(kind, fields, pool, of)[:4])
 
 
 def routed(kind: str, fields: Sequence[Any] = (), pool: str = "docks", of: int = 0) -> RoutedFrame:
     """A message of a neighbour, best effort."""
-    return RoutedFrame(7, 0, 0, 0, 0, 0, *content(kind, fields, pool, of)[:4])
+    return RoutedFrame(7, 0, 0, 0, 0, 0, 0, *content(kind, fields, pool, of)[:4])
 
 
 def enveloped(ends: tuple[str, str], message: RoutedFrame, serial: int = 1) -> Envelope:

@@ -133,7 +133,7 @@ FAULTS: dict[str, tuple[bytes, str]] = {
     "nonsense": (LENGTH.pack(3) + b"abc", "an invalid frame"),
     "a message before the greeting": (pack(Beat(0)), "Beat out of turn"),
     "another version": (
-        pack(HelloFrame(99, "x", 7, 0, 0, False, 0, 0)),
+        pack(HelloFrame(99, "x", 7, 0, 0, False, 0)),
         "protocol version 99, expected",
     ),
 }
@@ -161,7 +161,7 @@ LIES: dict[str, tuple[list[Frame], str]] = {
         "an invalid configuration",
     ),
     "a bad pool": ([carried(1, "LINK", pool="../etc")], "a message with an invalid pool name"),
-    "a second greeting": ([HelloFrame(1, "x", 7, 0, 0, False, 0, 0)], "Hello out of turn"),
+    "a second greeting": ([HelloFrame(1, "x", 7, 0, 0, False, 0)], "Hello out of turn"),
 }
 
 
@@ -264,7 +264,7 @@ def test_a_peer_that_never_reads_costs_bounded_memory_and_its_link(
                 mesh.flush()
             await asyncio.sleep(0)
             assert "x" not in mesh.linked and "b" in mesh.linked
-            assert not mesh.sessions["x"].in_flight
+            assert not mesh.sessions["x"].waiting
             stranger.writer.close()
 
     run(story)
@@ -287,7 +287,7 @@ def test_what_was_kept_for_a_process_that_died_is_reported(
                 await asyncio.sleep(0.01)
             again = await Stranger.dial(a, unprotected())
             assert isinstance(await again.hears(), Here)
-            again.says(HelloFrame(VERSION, "x", 8, 0, 0, False, 0, 0))  # another boot
+            again.says(HelloFrame(VERSION, "x", 8, 0, 0, False, 0))  # another boot
             await again.hears()
             again.writer.close()
 

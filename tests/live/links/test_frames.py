@@ -39,6 +39,7 @@ CARRIES = st.builds(
     NUMBERS,
     NUMBERS,
     NUMBERS,
+    st.booleans(),
     st.text(max_size=9),
     NUMBERS,
     st.text(max_size=9),
@@ -64,6 +65,7 @@ FRAMES = st.one_of(
         st.integers(0, 2**30),
         NUMBERS,
         NUMBERS,
+        NUMBERS,
         st.text(max_size=9),
         NUMBERS,
         st.text(max_size=9),
@@ -80,7 +82,6 @@ FRAMES = st.one_of(
         NUMBERS,
         st.integers(0, 2**30),
         st.booleans(),
-        NUMBERS,
         NUMBERS,
     ),
 )

@@ -43,7 +43,7 @@ def played(story: Callable[[LinkConnection, LinkSession, Wire], None]) -> None:
         connection = LinkConnection(cast(Keeper, wire), dialled=True)
         connection.session = session
         connection.transport = cast(Any, wire)
-        session.begin(1, 0)
+        session.begin(1)
         story(connection, session, wire)
 
     asyncio.run(play())

@@ -172,7 +172,7 @@ def test_what_is_routed_in_the_name_of_another_is_refused(
             inbox = Inbox(a)
             liar = await Liar.links(a, certificates)
             message = msgspec.msgpack.encode(
-                RoutedFrame(7, a._local.boot, 1, 0, 0, 0, *note(1)[:4])
+                RoutedFrame(7, a._local.boot, 1, 0, 0, 0, 0, *note(1)[:4])
             )
             key = a._local.mesh.link_map.records["a"].key
             own = liar.identity.tag(key, "c", "a", message)
@@ -1070,7 +1070,7 @@ def resident() -> float:
 
 
 def unknown(number: int) -> Frame:
-    return Carry(number, 0, number, f"pool{number // 16}", 0, "ANYTHING", bytes(60_000))
+    return Carry(number, 0, 0, True, f"pool{number // 16}", 0, "ANYTHING", bytes(60_000))
 
 
 def relayed(number: int) -> Frame:
@@ -1087,12 +1087,12 @@ def of_pools(number: int) -> Frame:
     )
     news = News(configuration, True, tuple(range(number * 100, number * 100 + 100)))
     payload = msgspec.msgpack.encode(news)
-    return Carry(number, 0, 0, "docks", 0, CONFIGURATION, payload)
+    return Carry(number, 0, 0, False, "docks", 0, CONFIGURATION, payload)
 
 
 def early(number: int) -> Frame:
     """Of a pool that nobody has told of, through others."""
-    return Carry(number, 0, 0, "elsewhere", 0, "ANYTHING", bytes(60_000))
+    return Carry(number, 0, 0, False, "elsewhere", 0, "ANYTHING", bytes(60_000))
 
 
 FLOODS: dict[str, tuple[Callable[[int], Frame], int]] = {

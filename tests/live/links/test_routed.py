@@ -102,7 +102,7 @@ def test_what_waits_for_a_way_is_bounded_in_bytes() -> None:
             mesh = a._local.mesh
             for _ in range(200):
                 mesh.send("nobody", Content("inbox", 0, "LONG", b"x" * 200_000), custody=True)
-            assert mesh.sessions["nobody"].custody_bytes < MOST_BYTES + 300_000
+            assert mesh.sessions["nobody"].waiting_bytes < MOST_BYTES + 300_000
             assert mesh.refusals.total > 0
             assert a.status()["links"] == {}
 

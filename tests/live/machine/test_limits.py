@@ -141,16 +141,19 @@ PLAIN: dict[str, tuple[Frame, str]] = {
     "permits": (carried(1, "TOKEN", (HEIGHT, 0, -1, 0, 0)), "TOKEN with"),
     "yes for a number": (carried(1, "RELEASE", (HEIGHT, 0, True)), "RELEASE with"),
     "words": (carried(1, "LINK", (("a", "b", "c"), 0)), "LINK with"),
-    "no end of nesting": (Carry(1, 0, 0, "docks", 0, "LINK", b"\x91" * 100_000), "LINK with"),
+    "no end of nesting": (
+        Carry(1, 0, 0, False, "docks", 0, "LINK", b"\x91" * 100_000),
+        "LINK with",
+    ),
     "a number of a message": (carried(2**60, "LINK"), "an invalid frame"),
     "a clock": (Beat(0, BIG), "an invalid frame"),
     "a long name": (carried(1, "LINK", pool="x" * 10_000), "an invalid frame"),
     "a generation": (
-        RoutedFrame(1, 1, 0, 2**40, 1, 0, "docks", 0, "LINK", b""),
+        RoutedFrame(1, 1, 0, 2**40, 1, 0, 0, "docks", 0, "LINK", b""),
         "an invalid frame",
     ),
     "hops": (Envelope("x", "a", 4097, b"", b""), "an invalid frame"),
-    "an age": (Carry(1, 0, 0, "docks", 0, "LINK", b"", (-1, 0, 0)), "an invalid frame"),
+    "an age": (Carry(1, 0, 0, False, "docks", 0, "LINK", b"", (-1, 0, 0)), "an invalid frame"),
     "permits of a pool": (told(pool="new", permits=2**40), "an invalid configuration"),
     "a patience": (
         told(pool="new", options={"patience": "99999999"}),
@@ -301,7 +304,7 @@ def test_a_time_under_way_can_always_be_written_down() -> None:
             never, age = -(2**62), 0
             for _ in range(10):  # ten nodes that had not heard each other's clocks yet
                 age = a._local.mesh.age((age, never, 0))
-                frame = Carry(1, 0, 0, "docks", 0, "TOKEN", b"", (age, never, 0))
+                frame = Carry(1, 0, 0, False, "docks", 0, "TOKEN", b"", (age, never, 0))
                 assert list(Splitter(FRAME_LIMIT).feed(pack(frame))) == [frame]
             assert age == limits.SPAN.most
 

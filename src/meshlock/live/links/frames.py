@@ -24,7 +24,7 @@ from meshlock.live.machine.limits import (
     Word,
 )
 
-VERSION = 5  # of the frames below; two nodes must speak the same one
+VERSION = 6  # of the frames below; two nodes must speak the same one
 HANDSHAKE_LIMIT = 4096  # no first frame is longer, in bytes
 FRAME_LIMIT = 2 * 1024 * 1024  # no frame at all is longer, in bytes
 LAST_RECORD = 2**62  # no node numbers what it says of its links higher
@@ -60,7 +60,6 @@ class Greeting(msgspec.Struct, array_like=True, frozen=True):
     generation: Generation
     up: bool
     received: Count
-    kept: Count  # how many of your custody messages have reached me
     seen: Host = ""
 
 
@@ -106,11 +105,13 @@ CARRY = 4
 
 
 class Carry(msgspec.Struct, array_like=True, tag=CARRY, frozen=True):
-    """One message over one link. ``custody`` numbers those that may never be lost."""
+    """One message over one link. ``gap``: how many numbers before it were given up. ``custody``: it
+    may never be lost."""
 
     number: Count
     acknowledged: Count
-    custody: Count
+    gap: Count
+    custody: bool
     pool: Word
     identity: Count
     kind: Word
@@ -148,6 +149,7 @@ class RoutedFrame(msgspec.Struct, array_like=True, tag=7, frozen=True):
     serial: Count
     generation: Generation
     number: Count
+    gap: Count
     acknowledged: Count
     pool: Word
     identity: Count

@@ -74,7 +74,7 @@ class Handshakes:
             if ended is None:
                 connection.close("linked by another connection")
             else:
-                connection.open(session, frame.received if frame.up else 0)
+                connection.open(session, frame.received)
                 self.mesh.opened(connection, frame.up, ended)
         else:
             raise BadFrame(f"{type(frame).__name__.removesuffix('Frame')} out of turn")
@@ -106,7 +106,7 @@ class Handshakes:
         session = self.mesh.session_of(hello.name)
         welcome, ended = session.welcome(hello)
         connection.write(pack(welcome))
-        connection.open(session, hello.received if welcome.up else 0)
+        connection.open(session, hello.received if hello.known == self.mesh.boot else 0)
         self.mesh.opened(connection, welcome.up, ended)
 
     def doubts(self, connection: LinkConnection, frame: Here | HelloFrame) -> RefuseFrame | None:
@@ -153,12 +153,12 @@ class Handshakes:
         return None
 
     def has_room(self) -> bool:
-        """For one more session. Those that are down, and never had a custody message either way,
-        make room."""
-        sessions = self.mesh.sessions
+        """For one more session. Those that are down make room if there never was a message either
+        way, or if the peer has left and nothing waits for it."""
+        sessions, left = self.mesh.sessions, self.mesh.link_map.left
         if len(sessions) >= MOST_NODES:
             for peer, session in list(sessions.items()):
-                used = session.up or session.custody_sent or session.custody_received
-                if not used and peer not in self.dialling:
+                used = session.waiting or ((session.sent or session.received) and not left(peer))
+                if not (session.up or used or peer in self.dialling):
                     del sessions[peer]
         return len(sessions) < MOST_NODES

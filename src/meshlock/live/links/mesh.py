@@ -379,7 +379,7 @@ class Mesh:
             "left": self.link_map.left(peer),
             "address": connection.address if connection else None,
             "generation": session.generation,
-            "in_flight": len(session.in_flight),
+            "in_flight": len(session.waiting),
             "unacknowledged": len(session.custody),
             "repeats_refused": session.repeats,
             "cut_for": round(self.cuts[peer] - self.time(), 1) if self.barred(peer) else None,

@@ -26,6 +26,7 @@ brings its clock along, too, by which the travel of a token is bounded.
 from __future__ import annotations
 
 import secrets
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -76,30 +77,30 @@ class Router:
         that sends it again will know better."""
         if content.since and not self.knows_clock(target):
             self.ask(target)
-        self.enqueue(target, content, 0, urgent)
+        self.enqueue(target, content, urgent)
 
     def advance(self, session: LinkSession, urgent: bool = True) -> None:
         """Send what custody keeps for a process without a link, as far as the window reaches."""
-        custody, peer = session.custody, session.peer
-        if session.up or not custody or self.way(peer) is None:
+        peer, before = session.peer, session.acknowledged
+        if session.up or not session.waiting or self.way(peer) is None:
             return
         if session.peer_boot == 0:
             self.ask(peer)
             return
-        first = custody[0][0]
         self.repeat_at.setdefault(peer, self.mesh.time() + self.mesh.dead)
-        sent = max(self.sent.get(peer, 0), first - 1)
-        for place in range(sent + 1 - first, min(len(custody), WINDOW)):
-            number, content = custody[place]
-            if content.since and not self.knows_clock(peer):
-                self.ask(peer)
-                break
-            if not self.enqueue(peer, content, number, urgent):
-                break
-            sent = number
-        self.sent[peer] = sent
+        for number, _, content, _ in islice(session.waiting, WINDOW):
+            if number > self.sent.get(peer, 0):
+                if content.since and not self.knows_clock(peer):
+                    self.ask(peer)
+                    break
+                if not self.enqueue(peer, content, urgent, number, number - before - 1):
+                    break
+                self.sent[peer] = number
+            before = number
 
-    def enqueue(self, target: str, content: Content, number: int, urgent: bool) -> bool:
+    def enqueue(
+        self, target: str, content: Content, urgent: bool, number: int = 0, gap: int = 0
+    ) -> bool:
         """On the link that leads there, if there is one that can take it."""
         mesh = self.mesh
         connection = self.way(target)
@@ -109,12 +110,12 @@ class Router:
         session = mesh.sessions.get(target)
         if session is not None:
             known, generation = session.peer_boot, session.generation
-            acknowledged = session.custody_received
+            acknowledged = session.received
             self.owed.discard(target)
         stamp = mesh.stamped(target, content.since) if content.since else None
         direct = connection.peer == target
         self.serial += not direct
-        header = (mesh.boot, known, self.serial, generation, number, acknowledged)
+        header = (mesh.boot, known, self.serial, generation, number, gap, acknowledged)
         message = RoutedFrame(*header, *content[:4], stamp)
         connection.pending.append(pack(message if direct else self.enclosed(target, message)))
         mesh.hurry(connection, urgent)
@@ -145,16 +146,16 @@ class Router:
 
     def busy(self) -> bool:
         """Is any custody message under way?"""
-        waiting = [one for one in self.mesh.sessions.values() if one.custody and not one.up]
+        waiting = [one for one in self.mesh.sessions.values() if one.waiting and not one.up]
         return any(self.way(session.peer) is not None for session in waiting)
 
     def tick(self, now: float) -> None:
         """Once per heartbeat: receipts that nothing took along, and what had none for too long."""
         for target in list(self.owed):
-            self.enqueue(target, RECEIPT, 0, urgent=False)
+            self.enqueue(target, RECEIPT, urgent=False)
         self.owed.clear()
         for peer, session in list(self.mesh.sessions.items()):
-            if session.up or not session.custody:
+            if session.up or not session.waiting:
                 self.repeat_at.pop(peer, None)
                 continue
             record = self.mesh.link_map.records.get(peer)
@@ -176,7 +177,7 @@ class Router:
         number, since = self.asked.get(target, (0, 0.0))
         if number == 0 or now - since >= self.mesh.dead:
             number = secrets.randbits(52) + 1
-            if self.enqueue(target, Content("", 0, QUESTION, encode(number)), 0, urgent=True):
+            if self.enqueue(target, Content("", 0, QUESTION, encode(number)), urgent=True):
                 self.asked[target] = (number, now)
 
     def knows_clock(self, peer: str) -> bool:
@@ -189,7 +190,7 @@ class Router:
         if session is None or not (session.up or session.peer_boot == message.boot):
             self.ask(origin)
         answer = encode((read_question(message.payload), self.mesh.clock()))
-        self.enqueue(origin, Content("", 0, ANSWER, answer), 0, urgent=True)
+        self.enqueue(origin, Content("", 0, ANSWER, answer), urgent=True)
 
     def is_answered(self, origin: str, message: RoutedFrame) -> None:
         mesh = self.mesh
@@ -271,18 +272,14 @@ class Router:
                 return False  # sent before the link returned
             mesh.fail(origin, "the peer has ended the link, as other nodes report")
         self.owed.add(origin)
-        if message.number != session.custody_received + 1:
-            session.repeats += 1
-            return False
-        session.custody_received = message.number
-        return True
+        return session.is_next(message.number, message.gap)
 
     def acknowledge(self, origin: str, message: RoutedFrame) -> None:
         """Every message takes along how many of ours have arrived."""
         session = self.mesh.sessions.get(origin)
         if session is None or session.up or message.boot != session.peer_boot:
             return
-        if session.custody and session.custody[0][0] <= message.acknowledged:
-            session.arrived(message.acknowledged)
+        if message.acknowledged > session.acknowledged:
+            session.acknowledge(message.acknowledged)
             self.repeat_at.pop(session.peer, None)
             self.advance(session)

@@ -465,7 +465,7 @@ class Adapter:
         if linked:
             self.mesh.send(peer, said, custody, message.urgent)
             if self.recording is not None:
-                message.serial = self.mesh.sessions[peer].last(custody)
+                message.serial = serial(self.mesh.boot, self.mesh.sessions[peer].sent)
         elif members is not None:
             self.mesh.router.send(peer, said, message.urgent)
 
@@ -518,8 +518,8 @@ class Adapter:
     def serial(self, sender: str, frame: Carry | RoutedFrame) -> int:
         """The message's name in the trace, the same at both ends."""
         if isinstance(frame, RoutedFrame):
-            return serial(0, 0, frame.number)
-        return serial(self.mesh.sessions[sender].generation, frame.number, frame.custody)
+            return serial(frame.boot, frame.number)
+        return serial(self.mesh.sessions[sender].peer_boot, frame.number)
 
     def route(self, node: str, word: str, message: Any) -> None:
         """To any node of this pool, best effort."""
