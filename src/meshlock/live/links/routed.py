@@ -63,9 +63,6 @@ read_answer = reader(tuple[Count, Clock], "a routed answer")
 class Router:
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh
-        self.sent: dict[str, int] = {}  # target: the last number that was sent this way
-        self.repeat_at: dict[str, float] = {}  # target: when to begin again with the first
-        self.owed: set[str] = set()  # who waits for a receipt
         self.asked: dict[str, tuple[int, float]] = {}  # who: an open question, and since when
         self.serial = 0  # of the last envelope
         self.seen: dict[str, tuple[int, int]] = {}  # origin: its boot, and its last serial
@@ -87,15 +84,16 @@ class Router:
         if session.peer_boot == 0:
             self.ask(peer)
             return
-        self.repeat_at.setdefault(peer, self.mesh.time() + self.mesh.dead)
+        if session.repeat_at is None:
+            session.repeat_at = self.mesh.time() + self.mesh.dead
         for number, _, content, _ in islice(session.waiting, WINDOW):
-            if number > self.sent.get(peer, 0):
+            if number > session.routed:
                 if content.since and not self.knows_clock(peer):
                     self.ask(peer)
                     break
                 if not self.enqueue(peer, content, urgent, number, number - before - 1):
                     break
-                self.sent[peer] = number
+                session.routed = number
             before = number
 
     def enqueue(
@@ -111,7 +109,8 @@ class Router:
         if session is not None:
             known, generation = session.peer_boot, session.generation
             acknowledged = session.received
-            self.owed.discard(target)
+            if not session.up:
+                session.told = acknowledged
         stamp = mesh.stamped(target, content.since) if content.since else None
         direct = connection.peer == target
         self.serial += not direct
@@ -151,19 +150,18 @@ class Router:
 
     def tick(self, now: float) -> None:
         """Once per heartbeat: receipts that nothing took along, and what had none for too long."""
-        for target in list(self.owed):
-            self.enqueue(target, RECEIPT, urgent=False)
-        self.owed.clear()
         for peer, session in list(self.mesh.sessions.items()):
+            if session.told < session.received and not session.up:
+                self.enqueue(peer, RECEIPT, urgent=False)
             if session.up or not session.waiting:
-                self.repeat_at.pop(peer, None)
+                session.repeat_at = None
                 continue
             record = self.mesh.link_map.records.get(peer)
             if record is not None and record.boot != session.peer_boot:
                 self.ask(peer)  # whom we wrote to may be no more
-            if now >= self.repeat_at.get(peer, 0.0):
-                self.repeat_at.pop(peer, None)
-                self.sent.pop(peer, None)
+            if now >= (session.repeat_at or 0.0):
+                session.repeat_at = None
+                session.routed = 0
                 self.advance(session)
         for peer, (_, since) in list(self.asked.items()):
             if now - since > 2 * self.mesh.dead:
@@ -206,7 +204,6 @@ class Router:
         mesh.clocks[origin] = (message.boot, clock, mesh.clock())
         if session.peer_boot != message.boot:
             session.meet(message.boot)
-            self.sent.pop(origin, None)
             mesh.report_forsaken(origin)
         self.advance(session)
 
@@ -252,15 +249,23 @@ class Router:
         elif message.kind == ANSWER:
             self.is_answered(origin, message)
         else:
-            if message.known == self.mesh.boot:
-                self.acknowledge(origin, message)
-            if message.kind and (message.number == 0 or self.take(origin, message)):
+            session = self.mesh.sessions.get(origin)
+            if session is not None and message.known == self.mesh.boot:
+                self.acknowledge(session, message)
+            if message.kind and (message.number == 0 or self.take(origin, session, message)):
                 self.mesh.receive(origin, message)
 
-    def take(self, origin: str, message: RoutedFrame) -> bool:
+    def acknowledge(self, session: LinkSession, message: RoutedFrame) -> None:
+        """Every message takes along how many of ours have arrived."""
+        fresh = message.acknowledged > session.acknowledged and not session.up
+        if fresh and message.boot == session.peer_boot:
+            session.acknowledge(message.acknowledged)
+            session.repeat_at = None
+            self.advance(session)
+
+    def take(self, origin: str, session: LinkSession | None, message: RoutedFrame) -> bool:
         """Is it the next custody message, of the life and to the life that count?"""
         mesh = self.mesh
-        session = mesh.sessions.get(origin)
         if message.known != mesh.boot:
             return False
         if session is None or session.peer_boot != message.boot:
@@ -271,15 +276,6 @@ class Router:
             if session.generation > message.generation:
                 return False  # sent before the link returned
             mesh.fail(origin, "the peer has ended the link, as other nodes report")
-        self.owed.add(origin)
-        return session.is_next(message.number, message.gap)
-
-    def acknowledge(self, origin: str, message: RoutedFrame) -> None:
-        """Every message takes along how many of ours have arrived."""
-        session = self.mesh.sessions.get(origin)
-        if session is None or session.up or message.boot != session.peer_boot:
-            return
-        if message.acknowledged > session.acknowledged:
-            session.acknowledge(message.acknowledged)
-            self.repeat_at.pop(session.peer, None)
-            self.advance(session)
+        is_next = session.is_next(message.number, message.gap)
+        session.told = 0  # a receipt is due, again if it was lost
+        return is_next

@@ -69,6 +69,8 @@ class LinkSession:
         self.told: int = 0  # the highest number we have acknowledged; <= received
         self.waiting: deque[Kept] = deque()  # for acknowledgements, by number
         self.waiting_bytes = 0
+        self.routed = 0  # without a link: the last number that went another way ...
+        self.repeat_at: float | None = None  # ... and when to begin again with the first
         self.forsaken = 0  # custody messages when the peer's process turned out to be new
         self.repeats = 0  # messages that came again and were not let through
 
@@ -129,7 +131,7 @@ class LinkSession:
                 self.waiting_bytes = 0
                 for content in meant:
                     self.retain(content, True)
-            self.acknowledged = self.received = self.told = 0
+            self.acknowledged = self.received = self.told = self.routed = 0
             self.peer_boot = boot
 
     def begin(self, generation: int) -> None:
@@ -144,6 +146,7 @@ class LinkSession:
     def end(self) -> None:
         """The link has failed."""
         self.up = False
+        self.routed = 0
         self.waiting = deque([(*one[:3], b"") for one in self.custody])
         self.waiting_bytes = sum([size(content) for _, _, content, _ in self.waiting])
 
