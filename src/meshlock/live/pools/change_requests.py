@@ -72,7 +72,7 @@ class ChangeRequests:
         self.questions: Questions[Answer] = Questions()
         self.working: dict[tuple[str, int], asyncio.Timeout] = {}  # by whom and its question
         self.may_still = False  # what timed out last may have been written, or asked of a member
-        pool.participation.within_pool |= {CHANGE: self.begin, CHANGED: self.told}
+        pool.participation.within_pool |= {CHANGE: self.asked, CHANGED: self.told}
 
     # -- for users -------------------------------------------------------------------------
 
@@ -235,27 +235,30 @@ class ChangeRequests:
 
     # -- being asked -----------------------------------------------------------------------
 
+    def asked(self, sender: str, payload: bytes) -> None:
+        self.begin(sender, read_request(payload))
+
     def told(self, sender: str, payload: bytes) -> None:
         answer = read_answer(payload)
         self.questions.answered(sender, answer.question, answer)
 
-    def begin(self, sender: str, payload: bytes) -> None:
-        mesh, members, request = self.pool.mesh, self.adapter.members, read_request(payload)
+    def begin(self, sender: str, request: ChangeRequest) -> None:
+        mesh = self.pool.mesh
         limit = self.working.get((sender, request.question))
         if limit is not None:
             limit.reschedule(mesh.loop.time() + LASTS)
-        elif members is None or not members.member.is_member():
-            self.answer(sender, request, "This node is not a member.", elsewhere=True)
-        elif mesh.security.tells_apart and sender not in members.names():
-            names, pool = ", ".join(members.names()), self.pool.name
+        elif self.adapter.members is None or not self.adapter.members.member.is_member():
+            self.answer(sender, Answer(request.question, "This node is not a member.", True))
+        elif mesh.security.tells_apart and sender not in self.adapter.members.names():
+            names, pool = ", ".join(self.adapter.members.names()), self.pool.name
             why = f"{sender} is not a member of {pool}, and where nodes have certificates only "
             why += f"members change a pool: do it at one of {names}."
             mesh.refusals.note(sender, f"it requested a change of {pool} and is not a member")
-            self.answer(sender, request, why)
+            self.answer(sender, Answer(request.question, why[:LONGEST], False))
         elif request.epoch != self.epoch():
             return  # it is said again, if it still holds
         elif len(self.working) >= MOST_REQUESTS:
-            self.answer(sender, request, "Other changes are under way.")
+            self.answer(sender, Answer(request.question, "Other changes are under way.", False))
         else:
             mesh.start(self.work(sender, request))
 
@@ -269,14 +272,12 @@ class ChangeRequests:
                 else:
                     await self.resize(request.names or request.permits, None)
         except Refused as error:
-            why = str(error)
+            why = str(error)[:LONGEST]
         except TimeoutError:
             return
         finally:
             self.working.pop(key, None)
-        self.answer(sender, request, why)
+        self.answer(sender, Answer(request.question, why, False))
 
-    def answer(
-        self, sender: str, request: ChangeRequest, why: str, elsewhere: bool = False
-    ) -> None:
-        self.adapter.route(sender, CHANGED, Answer(request.question, why[:LONGEST], elsewhere))
+    def answer(self, sender: str, answer: Answer) -> None:
+        self.adapter.route(sender, CHANGED, answer)
