@@ -8,7 +8,7 @@ stopped: nothing is lost, nothing comes twice, the order stays.
 When a generation ends, what was not acknowledged may or may not have arrived. For most
 messages that does not matter: the algorithm has been told that the link failed. They are given
 up, and the next message says how many numbers before it were (its *gap*). A message
-that carries a token or permits must be neither lost nor doubled, so it stays in *custody*,
+that carries a token or permits must be neither lost nor doubled, so it has *custody*: it stays,
 under the number that it has, and goes out first when the link returns, unless the other side says
 that it has it already. Meanwhile it is routed through others
 (:mod:`.routed`), as is all that custody keeps for a process to which there never was a link;
@@ -44,7 +44,7 @@ IN_CUSTODY = 65536  # messages that may wait for a link to return, or for a way
 MOST_BYTES = 8 * FRAME_LIMIT  # nor may either be longer than this, all together
 OVERHEAD = 256  # of a message that waits, in bytes, whatever is in it
 Kept = tuple[int, bool, Content, bytes]
-"""A message that waits: its number, is it in custody, and its frame if the link is up."""
+"""A message that waits: its number, whether it has custody, and its frame if the link is up."""
 
 
 class Overflow(Exception):
@@ -163,7 +163,7 @@ class LinkSession:
         try:
             self.refuse_more(IN_FLIGHT, MOST_BYTES)
         except Overflow:
-            if custody:  # the link fails now, and takes along what is not in custody
+            if custody:  # the link fails now, and takes along what has none
                 self.refuse_more(IN_CUSTODY, 2 * MOST_BYTES)
                 self.retain(content, custody)
             raise
