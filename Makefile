@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test types suite test-whole walk prove coverage wheel test-compiled test-install bench studies reference docs clean
+.PHONY: demo test types suite test-whole walk prove coverage wheel test-compiled test-install bench studies reference docs lab clean
 
 demo: $(VENV)/base
 	$(BIN)/meshlock demo
@@ -116,5 +116,9 @@ docs: $(VENV)/dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+# The laboratory as static files, which run in a browser tab; make docs puts it beside the pages.
+lab: $(VENV)/base
+	$(BIN)/python deploy/lab/build.py lab
+
 clean:
-	rm -rf $(VENV) .venv-compiled build dist site .coverage* .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-compiled build dist lab site .coverage* .mypy_cache .pytest_cache .ruff_cache .hypothesis

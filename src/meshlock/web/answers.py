@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -48,11 +51,11 @@ def static(name: str) -> Response:
 MOST_BYTES = 10_000
 
 
-def json_of(request: HTTPRequest) -> bytes:
+def json_of(request: HTTPRequest, most: int = MOST_BYTES) -> bytes:
     """What the page sent; no other site can send JSON."""
     if request.header("content-type") != "application/json":
         raise HTTPError(415, "Send JSON.")
-    return request.body[:MOST_BYTES]
+    return request.body[:most]
 
 
 def asked(request: HTTPRequest) -> dict[str, Any]:
@@ -66,3 +69,13 @@ def asked(request: HTTPRequest) -> dict[str, Any]:
 
 def file(request: HTTPRequest) -> Response:
     return static(request.parameters["name"])
+
+
+Made = TypeVar("Made")
+
+
+async def aside(work: Callable[..., Made], *values: object) -> Made:
+    """What takes a while, in a thread, so that others are answered; a tab has no threads."""
+    if sys.platform == "emscripten":
+        return work(*values)
+    return await asyncio.to_thread(work, *values)

@@ -46,14 +46,14 @@ def exported(index: Index, about: dict[str, Any]) -> str:
     )
     replaced = {
         '<meta charset="utf-8">': f'<meta charset="utf-8">\n{policy}',
-        'href="/page/icon.svg"': f'href="{icon}"',
-        '<link rel="stylesheet" href="/page/style.css">': f"<style>\n{style}</style>",
-        '<script type="module" src="/page/main.js"></script>': scripts,
+        'href="page/icon.svg"': f'href="{icon}"',
+        '<link rel="stylesheet" href="page/style.css">': f"<style>\n{style}</style>",
+        '<script type="module" src="page/main.js"></script>': scripts,
     }
     for old, new in replaced.items():
         assert page.count(old) == 1, old
         page = page.replace(old, new)
-    return page.replace("/page/icon.svg", icon)  # of the style
+    return page.replace('url("icon.svg")', f'url("{icon}")')
 
 
 def data(kind: str, body: bytes) -> str:

@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from meshlock.algorithms.mutants import catalogue
-from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.algorithms.registry import find
 from meshlock.check.arguments import judged
 from meshlock.check.mutants import command, properties_of, setup_of
 from meshlock.check.retold import write_trace
 from meshlock.check.riddles import riddle, riddles
+from meshlock.check.setup import SetUp
 from meshlock.check.verdict import Checking
 from meshlock.errors import Refused
 from meshlock.live.interfaces.site import HTTPError, HTTPRequest, Response, Route
@@ -30,7 +30,7 @@ from meshlock.simulate import scenario
 from meshlock.simulate.player import play
 from meshlock.trace.reader import BadTrace
 from meshlock.trace.writer import TraceWriter
-from meshlock.web.answers import HEADERS, as_json, asked
+from meshlock.web.answers import HEADERS, as_json, aside, asked
 from meshlock.web.comparison import TOPOLOGIES, Comparison, simulated_run, written
 from meshlock.web.driving import PageRun, RiddleRun, choices
 from meshlock.web.index import Index, open_trace
@@ -92,28 +92,43 @@ def example_run(name: str) -> Index:
     return simulated_run({k: value for k, value in examples()[name].items() if k != "title"})
 
 
-class Counterexample:
-    """Is being looked for: go through its :meth:`progress`, then it is in ``index``."""
+class Search:
+    """For a counterexample: go through its :meth:`progress`, then it is in ``index``, if there is
+    one. What it violates is ``sought``, or any property."""
 
-    def __init__(self, name: str) -> None:
-        self.mutant: Mutant = catalogue.mutant(name)
+    def __init__(self, name: str, what: SetUp, properties: list[str], sought: str = "") -> None:
+        self.name = name
+        self.check = Checking(what, judged(properties), MOST_STATES)
+        self.sought = sought
         self.index: Index | None = None
 
     def progress(self) -> Iterator[str]:
-        mutant, name = self.mutant, self.mutant.breaks
+        found = self.check.explorer.violations
+        while not (self.sought in found if self.sought else found) and self.check.run(AT_ONCE):
+            yield self.check.progress()
+        ways = [way for way in self.check.violations() if self.sought in ("", way.name)]
+        if ways:
+            self.index = written(
+                self.name, lambda file: write_trace(self.check.model, ways[0], file)
+            )
+            self.index.report(ways[0].name, ways[0].text)
+
+
+class Counterexample(Search):
+    """Of a mutant."""
+
+    def __init__(self, name: str) -> None:
+        mutant = self.mutant = catalogue.mutant(name)
         what = setup_of(mutant, mutant.algorithm)
-        check = Checking(what, judged(properties_of(mutant)), MOST_STATES)
-        while name not in check.explorer.violations and check.run(AT_ONCE):
-            yield check.progress()
-        found = next((way for way in check.violations() if way.name == name), None)
-        if found is None:
+        super().__init__(mutant.name, what, properties_of(mutant), mutant.breaks)
+
+    def progress(self) -> Iterator[str]:
+        yield from super().progress()
+        if self.index is None:
             raise Refused(
-                f"It takes too long here: nothing was found among {check.progress()}. "
+                f"It takes too long here: nothing was found among {self.check.progress()}. "
                 f"Use {command(self.mutant)} --trace way.jsonl, and open that file."
             )
-        way = found
-        self.index = written(mutant.name, lambda file: write_trace(check.model, way, file))
-        self.index.report(found.name, found.text)
 
 
 MOST_BYTES = 32_000_000
@@ -262,7 +277,7 @@ class Opening:
 
     async def end_file(self, request: HTTPRequest) -> Response:
         name, called = request.parameters["file"], str(asked(request).get("name", ""))
-        self.shelf.add_run(name, await asyncio.to_thread(self.uploads.end, name, called))
+        self.shelf.add_run(name, await aside(self.uploads.end, name, called))
         return as_json({"run": name})
 
     # -- riddles -----------------------------------------------------------------------------
@@ -278,11 +293,11 @@ class Opening:
 
     async def verdict(self, request: HTTPRequest) -> Response:
         run = self.riddle(request)
-        return as_json({"says": await asyncio.to_thread(run.riddle.verdict, run.finding)})
+        return as_json({"says": await aside(run.riddle.verdict, run.finding)})
 
     async def solution(self, request: HTTPRequest) -> Response:
         asked(request)  # it changes what may be seen
-        return as_json(await asyncio.to_thread(self.riddle(request).solution))
+        return as_json(await aside(self.riddle(request).solution))
 
     # -- side by side --------------------------------------------------------------------------
 

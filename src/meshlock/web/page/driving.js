@@ -26,13 +26,30 @@ export class Driving {
 
   async start() {
     try {
-      const { run } = await post("/api/runs", this.settings());
+      const settings = this.settings();
+      const { run } = await post("/api/runs", settings);
       this.error = "";
-      await this.page.open(run);
+      await this.page.open(run, 0, { drive: { settings, actions: [] } });
     } catch (error) {
       this.error = error.message;
       this.page.refresh();
     }
+  }
+
+  // A run with this algorithm, on a tree where it can be.
+  async begin(algorithm) {
+    Object.assign(this.chosen, { algorithm, topology: "tree", nodes: 7 });
+    this.choice = undefined;
+    await this.start();
+  }
+
+  // A run that somebody made elsewhere: what it began with, and what was done then.
+  async again({ settings, riddle, edited, actions }) {
+    let asked = settings;
+    if (edited) asked = { ...settings, algorithm: (await this.page.editor.make()).algorithm };
+    const run = riddle ? await this.page.menu.made({ kind: "riddle", name: riddle }) : (await post("/api/runs", asked)).run;
+    for (const action of actions) await post(`/api/runs/${encodeURIComponent(run)}/actions`, action);
+    await this.page.open(run, 0, { drive: { settings, riddle, edited, actions: [...actions] } });
   }
 
   // What is chosen, as far as the algorithm leaves a choice.
@@ -57,6 +74,7 @@ export class Driving {
       if (elsewhere()) return false;
       const from = run.steps;
       const about = await post(`${run.path}/actions`, action);
+      this.keep(action);
       if (elsewhere()) return true;
       this.error = "";
       page.pause();
@@ -75,6 +93,13 @@ export class Driving {
     } finally {
       this.last = performance.now();
     }
+  }
+
+  // For a link to this run.
+  keep(action) {
+    const { actions } = this.page.made?.drive ?? { actions: [] };
+    if (action.do === "undo") actions.pop();
+    else actions.push(action);
   }
 
   tick() {

@@ -6,7 +6,12 @@ import { Stage } from "./stage.js";
 import { Strip } from "./strip.js";
 import { alone } from "./alone.js";
 import { Driving } from "./driving.js";
+import { Editor } from "./editor.js";
+import { keys } from "./keys.js";
 import { Menu } from "./menu.js";
+import { packed, unpacked } from "./packed.js";
+import { pointer } from "./pointer.js";
+import { tab as inTab } from "./server.js";
 import { theme } from "./theme.js";
 import { presenting, type } from "./type.js";
 import { words } from "./words.js";
@@ -14,7 +19,7 @@ import { element, eventsPane, nodePane, permitsBar, stepPane, tip, waitingPane }
 
 const $ = (id) => document.getElementById(id);
 const SPEEDS = [0.5, 1, 2, 4, 8, 16, 32, 64, 128, 512];
-const TABS = ["drive", "step", "waiting", "node", "events"];
+const TABS = ["drive", "step", "waiting", "node", "events", "code"];
 const MEANING = {
   safety: "At most k permits may be in use.",
   "one-token": "No step may make or lose a token.",
@@ -43,9 +48,13 @@ export class Page {
     this.driver = null; // who drives runs, once one has been begun
     this.type = type(() => this.recolour());
     this.menu = new Menu(this);
+    this.editor = inTab ? new Editor(this) : null; // a server runs no text of the page
+    $("tab-code").hidden = !inTab;
+    this.made = null; // how the run at hand was made, if no entry of the menu makes it
+    this.word = ""; // the same for addresses
     this.controls();
-    this.pointer();
-    this.keys();
+    pointer(this);
+    keys(this);
     requestAnimationFrame((now) => this.frame(now));
   }
 
@@ -56,8 +65,11 @@ export class Page {
     return this.run?.about.driven ? this.driver : null;
   }
 
-  async open(name, step = 0) {
+  // `made` says how to make this run again, if its name does not.
+  async open(name, step = 0, made = null) {
     const run = await Run.open(name);
+    this.made = made;
+    await this.remember();
     const { driven } = run.about;
     if (driven) this.driver ??= new Driving(this, this.offered);
     this.run = run;
@@ -66,6 +78,7 @@ export class Page {
     $("tab-drive").hidden = !driven;
     if (driven) this.choose("drive");
     else if (this.tab === "drive") this.choose("step");
+    if (this.tab === "code" && !made?.check) this.choose("step");
     this.stage.selected = -1;
     this.stage.range = driven?.range ?? 0;
     run.changed = () => { this.dirty = true; };
@@ -92,6 +105,8 @@ export class Page {
   async follow() {
     const { opened, runs } = this.offered;
     const asked = new URLSearchParams(location.hash.slice(1));
+    if (asked.has("made") && !alone) return this.make(await unpacked(asked.get("made")), Number(asked.get("step")) || 0);
+    if (asked.has("algorithm")) return this.begin(asked.get("algorithm"));
     const name = asked.get("run") ?? opened;
     const step = Number(asked.get("step")) || 0;
     if (alone || runs.includes(name)) return this.open(name, step);
@@ -105,7 +120,7 @@ export class Page {
     const { run } = this;
     const bad = about.violated;
     const network = Array.isArray(setup.links) && !setup.links.length ? "" : Array.isArray(setup.links) ? `${setup.links.length} links` : "complete";
-    const facts = [setup.algorithm, `${setup.nodes} nodes`, network, `k = ${setup.permits}`, `${run.steps.toLocaleString("en")} steps`];
+    const facts = [setup.algorithm, `${setup.nodes} nodes`, network, `k = ${setup.permits}`, run.steps === 1 ? "1 step" : `${run.steps.toLocaleString("en")} steps`];
     if (setup.pool) facts.unshift(`pool ${setup.pool}`);
     if (setup.seed !== undefined) facts.push(`seed ${setup.seed}`);
     if (bad.length) {
@@ -160,15 +175,44 @@ export class Page {
     }).catch(() => {});
   }
 
-  // What leads to this step again, as long as the server runs.
+  // An algorithm to be driven, with its code beside it where that can be changed.
+  async begin(algorithm) {
+    this.driver ??= new Driving(this, this.offered);
+    await this.driver.begin(algorithm);
+    await this.editor?.load(algorithm);
+  }
+
+  // Make a run that a link holds.
+  async make({ check, drive }, step) {
+    const edited = check ?? drive.edited;
+    if (edited && !this.editor) throw new Error("This link holds an algorithm that somebody changed. Open it in the laboratory of a browser tab: a server runs no code from links.");
+    if (edited) await this.editor.load(edited.algorithm, edited.files, edited.setup);
+    if (check) {
+      this.choose("code");
+      if (!await this.editor.check(step) && !this.run) await this.drive();
+      return;
+    }
+    this.driver ??= new Driving(this, this.offered);
+    await this.driver.again(drive);
+    await this.go(step);
+  }
+
+  async remember() {
+    this.word = this.made ? await packed(this.made) : "";
+    this.linked = null;
+  }
+
+  // What leads to this step again: what is made by hand is in the link itself.
   link(step) {
     const { name } = this.run;
+    if (this.word) return `#made=${this.word}&step=${step}`;
     return alone || name === this.offered.opened ? `#step=${step}` : `#run=${encodeURIComponent(name)}&step=${step}`;
   }
 
   // More has happened in this run.
   async grown(about) {
     const { run } = this;
+    await this.remember();
     run.grown(about);
     run.forget();
     await run.load(run.number(run.steps));
@@ -212,8 +256,10 @@ export class Page {
     this.button();
   }
 
-  play() {
+  play(speed = this.speed) {
     if (!this.run.steps) return;
+    this.speed = speed;
+    $("speed").value = String(speed);
     if (this.step >= this.run.steps) this.position = 0;
     this.playing = true;
     this.target = null;
@@ -307,7 +353,10 @@ export class Page {
     permitsBar($("permits"), run, snapshot);
     if (this.tab === "step") {
       stepPane($("pane-step"), run, snapshot);
-      if (step && !this.playing && !run.ran.has(step)) run.watch(step).then(() => { if (this.step === step) this.refresh(); }).catch(() => {});
+      this.watch(run, step);
+    } else if (this.tab === "code" && run.setup.algorithm === this.editor.made) {
+      this.watch(run, step);
+      if (run.ran.has(step) || !step) this.editor.lights(run, step);
     }
     else if (this.tab === "waiting") waitingPane($("pane-waiting"), run, snapshot, (node) => this.select(node));
     else if (this.tab === "node") nodePane($("pane-node"), run, snapshot, this.stage.selected, (node) => this.select(node), this.driving);
@@ -331,6 +380,12 @@ export class Page {
     }
   }
 
+  // Which lines ran in this step is asked for when somebody has the time to look.
+  watch(run, step) {
+    if (!step || (this.playing && this.speed > 2) || run.ran.has(step)) return;
+    run.watch(step).then(() => { if (this.step === step) this.refresh(); }).catch(() => {});
+  }
+
   // -- controls -------------------------------------------------------------------------------
 
   recolour() {
@@ -347,7 +402,15 @@ export class Page {
       $(`tab-${name}`).tabIndex = name === tab ? 0 : -1;
       $(`pane-${name}`).hidden = name !== tab;
     }
+    document.documentElement.classList.toggle("editing", tab === "code");
+    if (tab === "code" && !this.editor.algorithm) this.editor.load(this.codeOf()).catch(() => {});
     this.refresh();
+  }
+
+  // The algorithm whose code is shown first.
+  codeOf() {
+    const name = String(this.run?.setup.algorithm ?? "").split("/")[0];
+    return this.offered.algorithms.some((entry) => entry.name === name) ? name : "raymond";
   }
 
   controls() {
@@ -404,7 +467,7 @@ export class Page {
     window.addEventListener("resize", () => { this.dirty = true; });
     window.addEventListener("hashchange", () => {
       const asked = new URLSearchParams(location.hash.slice(1));
-      if ((asked.get("run") ?? this.offered.opened ?? "") !== this.run.name && !alone) this.follow();
+      if (asked.has("made") ? asked.get("made") !== this.word : asked.has("algorithm") || ((asked.get("run") ?? this.offered.opened ?? "") !== this.run.name && !alone)) this.follow();
       else if (Number(asked.get("step")) !== this.step) this.go(Number(asked.get("step")));
     });
     new ResizeObserver(() => { this.dirty = true; }).observe($("stage"));
@@ -433,132 +496,10 @@ export class Page {
     $("diagram-svg").href = `${this.run.path}/sequence.svg?${asked}`;
   }
 
-  keys() {
-    const doing = {
-      " ": () => (this.playing ? this.pause() : this.play()),
-      ArrowRight: (event) => this.walk(event.shiftKey ? 10 : 1),
-      ArrowLeft: (event) => this.walk(event.shiftKey ? -10 : -1),
-      Home: () => { this.pause(); this.go(0); },
-      End: () => { this.pause(); this.go(this.run.steps); },
-      "+": () => this.faster(1),
-      "=": () => this.faster(1),
-      "-": () => this.faster(-1),
-      n: () => this.find(false),
-      p: () => this.find(true),
-      g: () => { $("step").focus(); $("step").select(); },
-      d: () => this.diagram(),
-      "[": () => this.select((Math.max(this.stage.selected, 0) - 1 + this.run.size) % this.run.size),
-      "]": () => this.select((this.stage.selected + 1) % this.run.size),
-      0: () => { this.stage.view = { zoom: 1, x: 0, y: 0 }; this.dirty = true; },
-      o: () => { if (!alone) this.menu.show(); },
-      f: () => this.present(!presenting()),
-      "<": () => this.type.by(-1),
-      ">": () => this.type.by(1),
-      a: () => this.driving?.asks(this.stage.selected),
-      "?": () => $("help").showModal(),
-      Escape: () => (presenting() ? this.present(false) : this.select(-1)),
-    };
-    document.addEventListener("keydown", (event) => {
-      const busy = event.target.closest("input, select, textarea, dialog");
-      if (busy || event.ctrlKey || event.metaKey || event.altKey || !this.run) return;
-      if (event.key === " " && event.target.closest("button:enabled, a")) return;
-      const action = doing[event.key];
-      if (!action) return;
-      event.preventDefault();
-      action(event);
-    });
-  }
-
   faster(by) {
     const place = Math.min(Math.max(SPEEDS.indexOf(this.speed) + by, 0), SPEEDS.length - 1);
     this.speed = SPEEDS[place];
     $("speed").value = String(this.speed);
-  }
-
-  pointer() {
-    const canvas = $("network");
-    const { stage } = this;
-    let held = null;
-    const spot = (event) => {
-      const box = canvas.getBoundingClientRect();
-      return { x: event.clientX - box.left, y: event.clientY - box.top };
-    };
-    canvas.addEventListener("pointerdown", (event) => {
-      const at = spot(event);
-      held = { at, view: { ...stage.view }, what: stage.under(at.x, at.y), moved: false };
-      canvas.setPointerCapture(event.pointerId);
-    });
-    canvas.addEventListener("pointermove", (event) => {
-      const at = spot(event);
-      if (held) {
-        const dx = at.x - held.at.x;
-        const dy = at.y - held.at.y;
-        if (Math.hypot(dx, dy) > 4) held.moved = true;
-        if (!held.moved) return;
-        if (held.what?.node >= 0 && this.driving) this.driving.drags(held.what.node, stage.fromScreen(at.x, at.y));
-        else stage.view = { ...held.view, x: held.view.x + dx, y: held.view.y + dy };
-        this.dirty = true;
-        return;
-      }
-      this.pointed = at;
-      this.looks(at);
-    });
-    const release = (event) => {
-      if (!held) return;
-      const { what, moved } = held;
-      held = null;
-      const at = spot(event);
-      if (moved && what?.node >= 0 && this.driving) this.driving.drops(what.node, stage.fromScreen(at.x, at.y));
-      else if (!moved && this.driving?.clicks(what, at)) return;
-      else if (!moved) this.select(what?.node ?? -1);
-    };
-    canvas.addEventListener("pointerup", release);
-    canvas.addEventListener("pointercancel", () => { held = null; stage.dragged = null; this.dirty = true; });
-    canvas.addEventListener("pointerleave", () => { this.pointed = null; $("tip").hidden = true; stage.over = null; this.dirty = true; });
-    canvas.addEventListener("wheel", (event) => {
-      event.preventDefault();
-      const at = spot(event);
-      const before = stage.fromScreen(at.x, at.y);
-      stage.view.zoom = Math.min(Math.max(stage.view.zoom * Math.exp(-event.deltaY * 0.0015), 0.4), 40);
-      const after = stage.toScreen(before.x, before.y);
-      stage.view.x += at.x - after.x;
-      stage.view.y += at.y - after.y;
-      this.dirty = true;
-    }, { passive: false });
-    const strip = $("gantt");
-    let chosen = null;
-    strip.addEventListener("pointerdown", (event) => {
-      if (!this.run) return;
-      this.pause();
-      strip.setPointerCapture(event.pointerId);
-      const step = this.strip.stepAt(event.offsetX);
-      if (event.shiftKey) {
-        chosen = step;
-        this.strip.span = [Math.max(step, 1), Math.max(step, 1)];
-        this.dirty = true;
-      } else {
-        this.strip.span = null;
-        const node = this.strip.nodeAt(event.offsetY);
-        if (event.offsetX < 40 && node >= 0) this.select(node);
-        else this.go(step);
-      }
-    });
-    strip.addEventListener("pointermove", (event) => {
-      if (chosen === null) return;
-      const step = this.strip.stepAt(event.offsetX);
-      this.strip.span = [Math.max(1, Math.min(chosen, step)), Math.max(1, chosen, step)];
-      this.dirty = true;
-    });
-    strip.addEventListener("pointerup", () => {
-      if (chosen !== null && this.strip.span[1] > this.strip.span[0]) this.diagram();
-      chosen = null;
-    });
-    strip.addEventListener("wheel", (event) => {
-      event.preventDefault();
-      this.strip.zoomed = true;
-      this.strip.pixels = Math.min(Math.max(this.strip.pixels * Math.exp(-event.deltaY * 0.0015), 1), 60);
-      this.dirty = true;
-    }, { passive: false });
   }
 
   looks(at) {
@@ -597,6 +538,7 @@ window.meshlock = page; // for those who want to look under the bonnet, and for 
 ask("/api/runs").then(async (offered) => {
   page.offered = offered;
   await page.follow();
+  if (!page.run) await page.drive();
 }).catch((error) => {
   $("title").textContent = "This run cannot be shown";
   $("subtitle").textContent = error.message;

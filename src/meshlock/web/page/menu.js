@@ -1,6 +1,7 @@
 // The menu: scenarios, counterexamples of mutants, runs of the studies, riddles, and files.
 
 import { ask, post } from "./run.js";
+import { call } from "./server.js";
 import { element } from "./side.js";
 
 const $ = (id) => document.getElementById(id);
@@ -63,11 +64,9 @@ export class Menu {
     this.busy = busy;
     this.says(wanted.kind === "mutant" ? "The checker looks for the shortest way …" : "…");
     try {
-      const answer = await fetch("/api/menu", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(wanted), signal: busy.signal });
-      if (!answer.ok) throw new Error((await answer.json()).why);
-      const run = await told(answer, (text) => this.says(`The checker looks for the shortest way: ${text}.`));
+      const run = await this.made(wanted, busy.signal);
       $("menu").close();
-      await this.page.open(run);
+      await this.page.open(run, 0, wanted.kind === "riddle" ? { drive: { riddle: wanted.name, actions: [] } } : null);
       return true;
     } catch (error) {
       if (error.name !== "AbortError") this.says(error.message, true);
@@ -75,6 +74,13 @@ export class Menu {
     } finally {
       if (this.busy === busy) this.busy = null;
     }
+  }
+
+  // The name of the run that an entry makes.
+  async made(wanted, signal) {
+    const answer = await call("/api/menu", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(wanted), signal });
+    if (!answer.ok) throw new Error((await answer.json()).why);
+    return (await told(answer, (text) => this.says(`The checker looks for the shortest way: ${text}.`))).run;
   }
 
   // A trace from this machine's disk.
@@ -105,7 +111,7 @@ export class Menu {
 
   async save(what, name) {
     try {
-      const answer = await fetch(`${this.page.run.path}/${what}`);
+      const answer = await call(`${this.page.run.path}/${what}`);
       if (!answer.ok) throw new Error((await answer.json()).why);
       const place = URL.createObjectURL(await answer.blob());
       element("a", { href: place, download: name }).click();
@@ -117,8 +123,8 @@ export class Menu {
   }
 }
 
-// The run that the lines of an answer end with; others say how far it is.
-async function told(answer, progress) {
+// What the lines of an answer end with; others say how far it is.
+export async function told(answer, progress) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
@@ -128,8 +134,8 @@ async function told(answer, progress) {
     const lines = rest.split("\n");
     rest = lines.pop();
     for (const line of lines.map((text) => JSON.parse(text))) {
-      if (line.why) throw new Error(line.why);
-      if (line.run) return line.run;
+      if (line.why) throw Object.assign(new Error(line.why), { place: line });
+      if (line.run || line.holds) return line;
       progress(line.progress);
     }
   }

@@ -2,13 +2,14 @@
 
 import { Snapshot, pair } from "./model.js";
 import { alone } from "./alone.js";
+import { call } from "./server.js";
 import { value } from "./words.js";
 
 export async function ask(path, options) {
   if (alone) return alone(path);
-  const answer = await fetch(path, options);
+  const answer = await call(path, options);
   const body = await answer.json();
-  if (!answer.ok) throw new Error(body.why ?? `${answer.status}`);
+  if (!answer.ok) throw Object.assign(new Error(body.why ?? `${answer.status}`), { place: body });
   return body;
 }
 
