@@ -15,7 +15,8 @@ from meshlock.web.index import open_trace
 NOW = """() => { const now = meshlock.run.at(meshlock.step); return JSON.stringify({
     step: meshlock.step, tokens: [...now.tokens], free: [...now.free], gone: [...now.gone],
     clients: [...now.clients], flying: [...now.flying.values()], variables: now.variables,
-    links: [...now.links].sort(), pane: document.getElementById('pane-step').innerText }); }"""
+    links: [...now.links].sort(), pane: [...document.querySelectorAll('#pane-step > :not(.row)')]
+        .map((part) => part.innerText) }); }"""
 
 
 @pytest.fixture(scope="module")

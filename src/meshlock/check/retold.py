@@ -41,7 +41,7 @@ def write_trace(model: System, violation: Violation, sink: Any) -> None:
     if isinstance(model, Crashing):
         run: Retold = RetoldCrashes(model, told, writer)
     else:
-        run = Retold(model, writer, None)
+        run = Retold(model, writer, None, round_from(steps, violation))
     for number, step in enumerate(steps):
         run.begin(number)
         for act in step:
@@ -49,6 +49,14 @@ def write_trace(model: System, violation: Violation, sink: Any) -> None:
     if violation.name == "served":
         waiting = [client for client in run.present.values() if not client.inside]
         writer.end(run.time, len(waiting), {violation.name: violation.text})
+
+
+def round_from(steps: list[list[Act]], violation: Violation) -> int | None:
+    """The step of the trace from which on it goes round for ever; ``steps`` has the opening."""
+    if violation.loop < 0:
+        return None
+    before = [act for step in steps[: violation.loop + 1] for act in step]
+    return 1 + sum(act.event not in UNKNOWN for act in before)
 
 
 class Sends:
@@ -109,7 +117,13 @@ def timeless(message: Message) -> Frozen:
 class Retold(Steps):
     """Nodes that do what they are told to have done; clients do nothing of themselves."""
 
-    def __init__(self, model: System, writer: TraceWriter, nodes: LayeredNodes | None) -> None:
+    def __init__(
+        self,
+        model: System,
+        writer: TraceWriter,
+        nodes: LayeredNodes | None,
+        loop: int | None = None,
+    ) -> None:
         setup, graph = model.setup, model.setup.network
         super().__init__(setup.algorithm, setup.options, graph, setup.permits, 0, writer, nodes)
         self.writer = writer
@@ -133,6 +147,7 @@ class Retold(Steps):
             fifo=setup.fifo,
             failures=setup.failures if changing else None,
             recovery=recovery,
+            loop=loop,
         )
         writer.begin(about, self.nodes)
 

@@ -38,6 +38,7 @@ class TraceSetup:
     permits: int
     holder: int = NIL
     recovery: Mapping[str, Any] | None = None
+    loop: int | None = None
     part: int | None = None
 
     def line(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from meshlock.live.interfaces.site import Handler, HTTPError, HTTPRequest, Respo
 from meshlock.web.answers import HEADERS, answer, as_json, asked, file, static
 from meshlock.web.driving import TOPOLOGIES, DrivenSetUp, PageRun, RiddleRun, choices
 from meshlock.web.export import exported
+from meshlock.web.forking import fork, wanted
 from meshlock.web.handlers import Ran, source_of
 from meshlock.web.index import WINDOW, Index
 from meshlock.web.opening import Opening, Shelf
@@ -49,8 +50,14 @@ class Desk:
         return as_json({"opened": self.shelf.opened, "runs": known, **offered})
 
     def start(self, request: HTTPRequest) -> Response:
-        """A new run to be driven from the page; the oldest makes room."""
-        run = PageRun(DrivenSetUp(asked(request)))
+        """A new run to be driven from the page, perhaps from a step of another one; the oldest
+        makes room."""
+        given = asked(request)
+        if "fork" in given:
+            name, step = wanted(given)
+            run = fork(self.shelf.driven.get(name) or self.shelf.named(name), step)
+        else:
+            run = PageRun(DrivenSetUp(given))
         return as_json({"run": self.shelf.driven.add("driven", run)})
 
     def action(self, request: HTTPRequest) -> Response:

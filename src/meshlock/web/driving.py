@@ -159,7 +159,12 @@ class PageRun:
     def __init__(self, settled: DrivenSetUp) -> None:
         self.settled = settled
         self.actions: list[dict[str, Any]] = []
+        self.lasts: list[int] = []  # the last step of each
         self.begin()
+
+    def again(self) -> PageRun:
+        """The same run at its beginning."""
+        return PageRun(self.settled)
 
     def begin(self) -> None:
         settled = self.settled
@@ -195,6 +200,7 @@ class PageRun:
         action = self.drawn(action)
         self.act(str(action.get("do")), action)
         self.actions.append(action)
+        self.lasts.append(self.index.steps)
 
     def drawn(self, action: dict[str, Any]) -> dict[str, Any]:
         """What chance makes of an action that is left to it: after the same actions, the same."""
@@ -226,7 +232,7 @@ class PageRun:
             raise Refused("There is nothing to undo.")
         actions = self.actions[:-1]
         self.begin()
-        self.actions = []
+        self.actions, self.lasts = [], []
         for action in actions:
             self.perform(action)
 
@@ -430,6 +436,9 @@ class RiddleRun(PageRun):
         self.riddle = riddle
         self.solved = False  # or given up: what is wrong is no secret any more
         super().__init__(Given(riddle))
+
+    def again(self) -> PageRun:
+        return RiddleRun(self.riddle)
 
     def begin(self) -> None:
         self.schedule: list[str] = []

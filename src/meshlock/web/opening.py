@@ -186,7 +186,7 @@ class Uploads:
                 raise Refused(str(error).replace(str(path), called[:100] or "This file")) from None
 
 
-MOST_DRIVEN = 16
+MOST_DRIVEN = 40
 MOST_OPENED = 24
 """Runs from the menu, files and comparisons that are kept; the oldest makes room."""
 
@@ -207,7 +207,9 @@ class Shelf:
             del self.runs[each]
 
     def find(self, request: HTTPRequest) -> Index:
-        name = request.parameters["run"]
+        return self.named(request.parameters["run"])
+
+    def named(self, name: str) -> Index:
         if name in self.driven:
             return self.driven[name].index
         if name not in self.runs:

@@ -44,12 +44,29 @@ export class Driving {
   }
 
   // A run that somebody made elsewhere: what it began with, and what was done then.
-  async again({ settings, riddle, edited, actions }) {
+  async again(made) {
+    const { settings, riddle, edited, from, step, actions } = made;
+    const run = await this.replayed(made);
+    await this.page.open(run, 0, { drive: { settings, riddle, edited, from, step, actions: [...actions] } });
+  }
+
+  // The name of such a run at its beginning; of one that left another, that one is made before.
+  async begun({ settings, riddle, edited, from, step }) {
+    const { page } = this;
+    if (from) {
+      const parent = from.menu ? await page.menu.made(from.menu) : from.check ? await page.editor.found(from.check) : await this.replayed(from.drive);
+      return (await post("/api/runs", { fork: parent, step })).run;
+    }
+    if (riddle) return page.menu.made({ kind: "riddle", name: riddle });
     let asked = settings;
-    if (edited) asked = { ...settings, algorithm: (await this.page.editor.make()).algorithm };
-    const run = riddle ? await this.page.menu.made({ kind: "riddle", name: riddle }) : (await post("/api/runs", asked)).run;
-    for (const action of actions) await post(`/api/runs/${encodeURIComponent(run)}/actions`, action);
-    await this.page.open(run, 0, { drive: { settings, riddle, edited, actions: [...actions] } });
+    if (edited) asked = { ...settings, algorithm: (await page.editor.make()).algorithm };
+    return (await post("/api/runs", asked)).run;
+  }
+
+  async replayed(made) {
+    const run = await this.begun(made);
+    for (const action of made.actions) await post(`/api/runs/${encodeURIComponent(run)}/actions`, action);
+    return run;
   }
 
   // What is chosen, as far as the algorithm leaves a choice.
@@ -61,14 +78,21 @@ export class Driving {
 
   // One after the other: whatever is asked for while another action is under way is done after it.
   do(action) {
-    this.busy += 1;
     const { run } = this.page;
-    this.actions = this.actions.then(() => this.perform(action, run)).finally(() => { this.busy -= 1; });
+    const here = this.page.target ?? this.page.step;
+    const past = !this.busy && here < run.steps ? here : null; // looked at, and left for this action
+    this.busy += 1;
+    this.actions = this.actions.then(() => this.perform(action, run, past)).finally(() => { this.busy -= 1; });
     return this.actions;
   }
 
-  async perform(action, run) {
+  // Another step than the one that was taken then begins another branch.
+  async perform(action, run, past) {
     const { page } = this;
+    if (past !== null && page.run === run && action.do !== "undo") {
+      if (!await page.branches.leave(past)) return false;
+      run = page.run;
+    }
     const elsewhere = () => page.run !== run; // another one was opened meanwhile
     try {
       if (elsewhere()) return false;
@@ -214,7 +238,7 @@ export class Driving {
     if (page.tab !== "drive") return;
     const { run } = page;
     const pane = $("pane-drive");
-    const now = step === run.steps;
+    const now = step === run.steps || !run.about.riddle; // a riddle is left by a button
     const parts = [];
     if (this.error) parts.push(element("p", { id: "action-refused", class: "wrong", role: "alert", text: this.error }));
     if (run.about.riddle) parts.push(...this.riddle.parts(now));
@@ -238,7 +262,7 @@ export class Driving {
       element("label", { class: "check" }, auto, "by itself")));
     if (!run.about.riddle) parts.push(this.chance(now));
     if (run.about.driven.members) parts.push(element("div", { class: "row", "data-key": "wait" }, element("button", { type: "button", id: "wait", disabled: !now, text: "Wait a quarter of a lease", onclick: () => this.do({ do: "wait" }) })));
-    if (!now) parts.push(element("div", { class: "row", "data-key": "earlier" }, element("span", { class: "muted", text: "You see an earlier step." }), element("button", { type: "button", text: "To the last step", onclick: () => page.go(run.steps) })));
+    if (step < run.steps) parts.push(element("div", { class: "row", "data-key": "earlier" }, element("span", { class: "muted", text: "You see an earlier step. What you do here begins another branch." }), element("button", { type: "button", text: "To the last step", onclick: () => page.go(run.steps) }), element("button", { type: "button", id: "leave-run", text: "Another branch", onclick: () => page.branches.leave(step) })));
     if (way.length) parts.push(element("div", { class: "messages", "data-key": "messages" }, ...way.slice(0, 60)));
     else parts.push(element("p", { class: "muted", text: snapshot.clients.size ? "No message is in flight." : "Click a node to let it ask for permits." }));
     const inside = snapshot.inside();
@@ -247,6 +271,8 @@ export class Driving {
       parts.push(element("div", { class: "messages", "data-key": "inside" }, ...inside.map((client) => element("button", { type: "button", "data-key": client.node, disabled: !now, onclick: () => this.do({ do: "leave", node: client.node }) },
         element("span", { class: "chip inside", text: String(client.want) }), element("span", { text: `node ${run.called(client.node)} leaves` })))));
     }
+    if (!run.about.riddle) parts.push(...this.others(snapshot));
+    parts.push(...page.branches.parts());
     parts.push(element("h3", { text: "what you can do" }));
     const can = [run.about.riddle ? "Click a node: it makes one of its requests, or leaves." : "Click a node: it asks, changes the priority of its request, releases a part, or leaves.", "Click a message: it arrives now."];
     if (run.about.driven.changing) can.push("Click a link: it fails. Click a dotted one: it forms again.");
@@ -256,6 +282,30 @@ export class Driving {
     can.push("← and → look back; Undo takes the last step back.");
     parts.push(element("ul", { class: "effects" }, ...can.map((text) => element("li", { text }))));
     redraw(pane, ...parts);
+  }
+
+  // Every other step that is possible now: requests, changes of links, crashes.
+  others(snapshot) {
+    const { page } = this;
+    const { run } = page;
+    const { changing, members } = run.about.driven;
+    const busy = new Set([...snapshot.clients.values()].map((client) => client.node));
+    const does = (text, action) => element("button", { type: "button", "data-key": text, text, onclick: () => this.do(action) });
+    const steps = [];
+    for (let node = 0; node < run.size; node += 1) {
+      const gone = snapshot.gone.has(node);
+      if (!busy.has(node) && !gone) steps.push(does(`${run.called(node)} asks`, { do: "ask", node, want: 1, priority: 0 }));
+      if (members) steps.push(does(`${run.called(node)} ${gone ? "restarts" : "crashes"}`, { do: gone ? "restart" : "crash", node }));
+    }
+    if (changing) {
+      for (const link of run.links) {
+        const [one, other] = link.split("-").map(Number);
+        const up = snapshot.links.has(link);
+        steps.push(does(`${run.called(one)}–${run.called(other)} ${up ? "fails" : "forms"}`, { do: up ? "cut" : "join", one, other }));
+      }
+    }
+    const head = element("button", { type: "button", class: "quiet", id: "all-steps", "aria-expanded": String(Boolean(this.all)), text: `${this.all ? "▾" : "▸"} all other next steps (${steps.length})`, onclick: () => { this.all = !this.all; page.refresh(); } });
+    return [element("div", { class: "row", "data-key": "all" }, head), ...(this.all ? [element("div", { class: "steps", "data-key": "steps" }, ...steps)] : [])];
   }
 
   // What is left to chance: after the same actions in the same run it is the same again.

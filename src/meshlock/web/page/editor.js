@@ -172,8 +172,7 @@ export class Editor {
     $("edit-check").textContent = "Stop";
     this.says("The checker looks at every order of events …");
     try {
-      const answer = await call("/api/checks", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(this.asked()), signal: busy.signal });
-      const found = await told(answer, (text) => this.says(`${text} …`));
+      const found = await this.search(busy.signal);
       if (found.holds) this.says(found.holds);
       else await this.plays(found.run, { check: value }, step);
       return true;
@@ -187,6 +186,18 @@ export class Editor {
         $("edit-check").textContent = "Check";
       }
     }
+  }
+
+  async search(signal) {
+    const answer = await call("/api/checks", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(this.asked()), signal });
+    return told(answer, (text) => this.says(`${text} …`));
+  }
+
+  // The name of the counterexample that a link holds.
+  async found({ algorithm, files, setup }) {
+    await this.load(algorithm, files, setup);
+    const { run } = await this.search();
+    return run;
   }
 
   async plays(run, made, step) {

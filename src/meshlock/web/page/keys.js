@@ -26,6 +26,7 @@ export function keys(page) {
     f: () => page.present(!presenting()),
     "<": () => page.type.by(-1),
     ">": () => page.type.by(1),
+    b: () => { if (!alone) page.branches.leave(page.step); },
     a: () => page.driving?.asks(page.stage.selected),
     "?": () => $("help").showModal(),
     Escape: () => (presenting() ? page.present(false) : page.select(-1)),

@@ -5,6 +5,7 @@ import { Run, ask } from "./run.js";
 import { Stage } from "./stage.js";
 import { Strip } from "./strip.js";
 import { alone } from "./alone.js";
+import { Branches } from "./branches.js";
 import { Driving } from "./driving.js";
 import { Editor } from "./editor.js";
 import { keys } from "./keys.js";
@@ -50,6 +51,7 @@ export class Page {
     this.menu = new Menu(this);
     this.editor = inTab ? new Editor(this) : null; // a server runs no text of the page
     $("tab-code").hidden = !inTab;
+    this.branches = new Branches(this);
     this.made = null; // how the run at hand was made, if no entry of the menu makes it
     this.word = ""; // the same for addresses
     this.controls();
@@ -73,6 +75,7 @@ export class Page {
     const { driven } = run.about;
     if (driven) this.driver ??= new Driving(this, this.offered);
     this.run = run;
+    this.branches.opened(run, made);
     this.linked = null;
     $("ask").hidden = true;
     $("tab-drive").hidden = !driven;
@@ -133,8 +136,9 @@ export class Page {
     $("subtitle").textContent = facts.filter(Boolean).join(" · ") + (about.unjudged ? ` · ${about.unjudged}` : "");
     document.title = `${$("title").textContent} · meshlock`;
     const verdict = $("verdict");
+    const round = setup.loop ? [element("span", { class: "meaning", text: `From step ${setup.loop} on it goes round for ever.` }), element("button", { type: "button", text: "once round", onclick: async () => { await this.go(setup.loop - 1); this.play(); } })] : [];
     verdict.hidden = !bad.length;
-    redraw(verdict, ...bad.flatMap((found) => [element("span", { text: `${found.property}: ${found.sentence}` }), element("span", { class: "meaning", text: MEANING[found.property] ?? "" }), element("button", { type: "button", text: `step ${found.step}`, onclick: () => this.go(found.step) })]));
+    redraw(verdict, ...bad.flatMap((found) => [element("span", { text: `${found.property}: ${found.sentence}` }), element("span", { class: "meaning", text: MEANING[found.property] ?? "" }), element("button", { type: "button", text: `step ${found.step}`, onclick: () => this.go(found.step) })]), ...round);
     const many = setup.permits > 1;
     const legend = [
       setup.balanced && ["token", "token", ""],
@@ -257,7 +261,9 @@ export class Page {
   }
 
   play(speed = this.speed) {
-    if (!this.run.steps) return;
+    const { steps, setup } = this.run;
+    if (!steps) return;
+    if (setup.loop && this.step >= steps) this.position = setup.loop - 1; // once more round
     this.speed = speed;
     $("speed").value = String(speed);
     if (this.step >= this.run.steps) this.position = 0;
@@ -352,7 +358,7 @@ export class Page {
     const { run } = this;
     permitsBar($("permits"), run, snapshot);
     if (this.tab === "step") {
-      stepPane($("pane-step"), run, snapshot);
+      stepPane($("pane-step"), run, snapshot, alone || this.driving ? [] : this.leaving(step));
       this.watch(run, step);
     } else if (this.tab === "code" && run.setup.algorithm === this.editor.made) {
       this.watch(run, step);
@@ -378,6 +384,12 @@ export class Page {
       if (this.linked !== step) history.replaceState(null, "", this.link(step));
       this.linked = step;
     }
+  }
+
+  // Below the step of a run that is played: leave it here.
+  leaving(step) {
+    const button = element("button", { type: "button", id: "leave-run", text: "Go on by hand from here", onclick: () => this.branches.leave(step) });
+    return [element("div", { class: "row", "data-key": "leave" }, button), ...this.branches.parts()];
   }
 
   // Which lines ran in this step is asked for when somebody has the time to look.

@@ -16,7 +16,8 @@ export function element(name, properties = {}, ...children) {
   return made;
 }
 
-export function stepPane(pane, run, snapshot) {
+// `more` comes below what is said of the step.
+export function stepPane(pane, run, snapshot, more = []) {
   const parts = [];
   const step = snapshot.step;
   const lines = run.lines(step);
@@ -26,7 +27,7 @@ export function stepPane(pane, run, snapshot) {
     const holder = run.setup.holder;
     const said = holder >= 0 ? `Node ${called(holder)} has ${run.setup.balanced ? "the token and " : ""}${run.permits === 1 ? "the permit" : `all ${run.permits} permits`}.` : "No node holds the token or permits yet.";
     parts.push(element("p", { class: "muted", text: `${said} Press → for the first step, or Space to play.` }));
-    redraw(pane, ...parts);
+    redraw(pane, ...parts, ...more);
     return;
   }
   const [cause, ...effects] = lines;
@@ -52,7 +53,7 @@ export function stepPane(pane, run, snapshot) {
     parts.push(element("h3", { text: watched?.length ? "the lines that ran" : "the handler that ran" }));
     for (const part of ran) parts.push(code(part, `${step} ${Boolean(watched?.length)}`));
   }
-  redraw(pane, ...parts);
+  redraw(pane, ...parts, ...more);
   for (const line of pane.querySelectorAll(".code li.lit:first-of-type, .code li:not(.lit) + li.lit")) {
     const box = line.closest(".code");
     if (!box.scrollTop && line.offsetTop > box.clientHeight - 60) box.scrollTop = line.offsetTop - 60;

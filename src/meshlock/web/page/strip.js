@@ -204,6 +204,15 @@ export class Strip {
         pen.fill();
       }
     }
+    if (run.setup.loop) { // this part comes again and again
+      pen.fillStyle = colour["token-soft"];
+      pen.globalAlpha = 0.6;
+      pen.fillRect(x(run.setup.loop - 0.5), 0, (run.steps - run.setup.loop + 1) * this.pixels, 5);
+      pen.globalAlpha = 1;
+      pen.fillStyle = colour["token-text"];
+      pen.textAlign = "left";
+      pen.fillText("↻", x(run.setup.loop - 0.5), 10);
+    }
     pen.fillStyle = colour.bad;
     for (const found of run.about.violated) pen.fillRect(x(found.step) - 1, 0, 2, height);
     pen.fillStyle = colour.accent;
