@@ -46,7 +46,7 @@ class Tab:
         part: Callable[[bytes], None],
         end: Callable[[], None],
     ) -> None:
-        answer = await self.found(request)
+        answer = await self.response(request)
         head(answer.status, answer.kind)
         if answer.stream is None:
             part(answer.body)
@@ -55,7 +55,7 @@ class Tab:
                 part(piece)
         end()
 
-    async def found(self, request: HTTPRequest) -> Response:
+    async def response(self, request: HTTPRequest) -> Response:
         try:
             answer = self.site.find(request).handler(request)
             return await answer if isinstance(answer, Awaitable) else answer
