@@ -204,7 +204,7 @@ export class Strip {
         pen.fill();
       }
     }
-    if (run.setup.loop) { // this part comes again and again
+    if (run.setup.loop) { // this part repeats for ever
       pen.fillStyle = colour["token-soft"];
       pen.globalAlpha = 0.6;
       pen.fillRect(x(run.setup.loop - 0.5), 0, (run.steps - run.setup.loop + 1) * this.pixels, 5);
