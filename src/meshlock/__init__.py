@@ -25,12 +25,21 @@ if TYPE_CHECKING:
     from meshlock.live.interfaces.client import BlockingClient as BlockingClient
     from meshlock.live.interfaces.client import BlockingClientPool as BlockingClientPool
     from meshlock.live.interfaces.client import connect as connect
+    from meshlock.live.interfaces.locks import AsyncLock as AsyncLock
+    from meshlock.live.interfaces.locks import AsyncRWLock as AsyncRWLock
+    from meshlock.live.interfaces.locks import AsyncSemaphore as AsyncSemaphore
+    from meshlock.live.interfaces.locks import Lock as Lock
+    from meshlock.live.interfaces.locks import RWLock as RWLock
+    from meshlock.live.interfaces.locks import Semaphore as Semaphore
     from meshlock.live.interfaces.node import Node as Node
     from meshlock.live.pools.grants import BlockingGrant as BlockingGrant
     from meshlock.live.pools.grants import Grant as Grant
     from meshlock.live.pools.grants import Pool as Pool
 
 __all__ = [
+    "AsyncLock",
+    "AsyncRWLock",
+    "AsyncSemaphore",
     "BlockingClient",
     "BlockingClientPool",
     "BlockingGrant",
@@ -39,11 +48,14 @@ __all__ = [
     "Client",
     "ClientPool",
     "Grant",
+    "Lock",
     "NoSuchPool",
     "Node",
     "NotInTime",
     "Pool",
+    "RWLock",
     "Refused",
+    "Semaphore",
     "aconnect",
     "connect",
 ]
@@ -53,6 +65,10 @@ _HOMES = {
     "meshlock.live.interfaces.async_client": ("Client", "ClientPool", "aconnect"),
     "meshlock.live.interfaces.blocking": ("BlockingNode", "BlockingPool"),
     "meshlock.live.interfaces.client": ("BlockingClient", "BlockingClientPool", "connect"),
+    "meshlock.live.interfaces.locks": (
+        *("AsyncLock", "AsyncRWLock", "AsyncSemaphore"),
+        *("Lock", "RWLock", "Semaphore"),
+    ),
     "meshlock.live.interfaces.node": ("Node",),
     "meshlock.live.pools.grants": ("BlockingGrant", "Grant", "Pool"),
 }

@@ -242,6 +242,14 @@ PYTHON = {
         "Client",
         "ClientPool",
     ),
+    "Locks with the interface of Python's": (
+        "Lock",
+        "Semaphore",
+        "RWLock",
+        "AsyncLock",
+        "AsyncSemaphore",
+        "AsyncRWLock",
+    ),
     "Errors": ("Refused", "NotInTime", "NoSuchPool"),
 }
 OF_A_NODE = ("start", "close", "pool", "create_pool", "connect", "address", "status")
