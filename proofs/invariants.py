@@ -79,18 +79,37 @@ def reports_are_promises(s):
 
 @invariant
 def reports_name_the_highest(s):
-    """A report names every lower epoch that its node answered, but those whose leases are over."""
+    """A vote names every lower epoch that its node answered, but those whose leases are over."""
     return every(Node, Epoch, Epoch)(
         lambda m, e, x: Implies(
-            And(s.reported(m, e), s.answered(m, x), x < e),
+            And(s.reported(m, e), s.report_votes(m, e), s.answered(m, x), x < e),
             Or(s.report_top(m, e) >= x, s.answered_at(m, x) + W <= s.now()),
         )
     )
 
 
 @invariant
+def quiet_reports_name_the_highest(s):
+    """A report that is no vote names every lower epoch that its node answered, but those whose
+    leases are over when the quiet period is."""
+    return every(Node, Epoch, Epoch)(
+        lambda m, e, x: And(
+            s.quiet_until(m) <= s.now() + W,
+            Implies(
+                And(s.reported(m, e), s.answered(m, x), x < e),
+                Or(
+                    s.report_top(m, e) >= x,
+                    s.answered_at(m, x) + W <= s.now(),
+                    s.answered_at(m, x) + W <= s.quiet_until(m),
+                ),
+            ),
+        )
+    )
+
+
+@invariant
 def closed_by_a_quorum(s):
-    """A closed proposal counted the reports of a quorum, none of which names a higher top."""
+    """A closed proposal counted the votes of a quorum, and no report that names a higher top."""
     return every(Epoch, Node)(
         lambda e, m: Implies(
             s.closed(e),
@@ -98,7 +117,8 @@ def closed_by_a_quorum(s):
                 e > 0,
                 s.top(e) < e,
                 s.closed_at(e) <= s.now(),
-                Implies(in_quorum(s.closed_by(e), m), s.counted(e, m)),
+                Implies(in_quorum(s.closed_by(e), m), s.voted(e, m)),
+                Implies(s.voted(e, m), And(s.counted(e, m), s.report_votes(m, e))),
                 Implies(
                     s.counted(e, m),
                     And(s.reported(m, e), heard(e, m), s.report_top(m, e) <= s.top(e)),
@@ -396,11 +416,22 @@ def ledger_of_the_lent(s):
 
 @invariant
 def reported_grants(s):
-    """A grant whose lease runs and that is of a lower epoch is in its node's report."""
+    """A grant whose lease runs and that is of a lower epoch is in its node's vote."""
+    return every(Node, Epoch, Permit)(
+        lambda n, e, p: Implies(
+            And(s.reported(n, e), s.report_votes(n, e), valid(s, n, p), s.leased_in(n, p) < e),
+            s.report_grant(n, e, p),
+        )
+    )
+
+
+@invariant
+def quietly_reported_grants(s):
+    """... or in a report that is no vote, unless it ends with the quiet period."""
     return every(Node, Epoch, Permit)(
         lambda n, e, p: Implies(
             And(s.reported(n, e), valid(s, n, p), s.leased_in(n, p) < e),
-            s.report_grant(n, e, p),
+            Or(s.report_grant(n, e, p), s.until(n, p) <= s.quiet_until(n)),
         )
     )
 

@@ -18,6 +18,8 @@ both = z3.Function("both", Quorum, Quorum, Node)
 """A node that is in two quorums."""
 heard = z3.Function("heard", Epoch, Node, Truth)
 """Which reports reach a proposer before it closes: any of them."""
+heard_vote = z3.Function("heard_vote", Epoch, Node, Truth)
+"""A node that was quiet reports a second time: whether that reaches it too."""
 
 SIGNATURE = {
     "now": (Time,),
@@ -45,6 +47,7 @@ SIGNATURE = {
     "report_token": (Node, Epoch, Truth),
     "report_grant": (Node, Epoch, Permit, Truth),
     "report_live": (Node, Epoch, Permit, Truth),  # it is of the epoch that its node has adopted
+    "report_votes": (Node, Epoch, Truth),  # its node was not quiet, or is no more
     # proposals
     "given_up": (Epoch, Truth),
     "closed": (Epoch, Truth),
@@ -53,6 +56,7 @@ SIGNATURE = {
     "top": (Epoch, Epoch),
     "found": (Epoch, Truth),
     "counted": (Epoch, Node, Truth),
+    "voted": (Epoch, Node, Truth),
     "kept": (Epoch, Node, Permit, Truth),
     "confirmed": (Epoch, Truth),
     "confirmed_until": (Epoch, Time),
@@ -182,11 +186,11 @@ def answer(s, m, e):
 
 @system.step("leases", Node, Epoch, Epoch, Truth)
 def promise(s, m, e, top, token):
-    """A node promises an epoch, and reports in the same step; it surrenders a token."""
+    """A node promises an epoch, and reports in the same step; it surrenders a token. That is a vote
+    unless it is quiet."""
     mine = s.adopted(m)
     return [
         ("nothing-higher", s.promised(m) < e),
-        ("not-quiet", s.now() >= s.quiet_until(m)),
         ("top", And(mine <= top, every(Epoch)(lambda x: Implies(s.remembers(m, x), x <= top)))),
         ("its-token", Implies(token, s.there(mine))),
     ], {
@@ -195,6 +199,7 @@ def promise(s, m, e, top, token):
         "report_top": changed_at(s.report_top, m, e, value=top),
         "report_adopted": changed_at(s.report_adopted, m, e, value=mine),
         "report_token": changed_at(s.report_token, m, e, value=token),
+        "report_votes": changed_at(s.report_votes, m, e, value=s.now() >= s.quiet_until(m)),
         "report_grant": lambda n, x, p: If(
             And(n == m, x == e), And(valid(s, n, p), s.known(n, p)), s.report_grant(n, x, p)
         ),
@@ -202,6 +207,24 @@ def promise(s, m, e, top, token):
             And(n == m, x == e), s.epoch_of(n, p) == mine, s.report_live(n, x, p)
         ),
         "there": lambda x: And(s.there(x), Not(And(token, x == mine))),
+    }
+
+
+@system.step("20", Node, Epoch, Truth)
+def vote(s, m, e, anew):
+    """A node that is quiet no more says its report again, as a vote; or a new one, without the
+    token, where the first did not arrive."""
+    return [
+        ("reported", s.reported(m, e)),
+        ("not-quiet", s.now() >= s.quiet_until(m)),
+        ("in-time", Not(s.closed(e))),
+        ("first-lost", Implies(anew, heard_vote(e, m))),
+    ], {
+        "report_votes": changed_at(s.report_votes, m, e, value=True),
+        "report_token": lambda n, x: And(s.report_token(n, x), Not(And(n == m, x == e, anew))),
+        "report_grant": lambda n, x, p: And(
+            s.report_grant(n, x, p), Or(Not(And(n == m, x == e, anew)), valid(s, n, p))
+        ),
     }
 
 
@@ -219,9 +242,14 @@ def restart(s, n):
 # -- proposals -------------------------------------------------------------------------------
 
 
+def votes(s, m, e):
+    """Is its report a vote, as far as the proposer knows?"""
+    return And(s.reported(m, e), heard(e, m), s.report_votes(m, e), heard_vote(e, m))
+
+
 def found_entries(s, e, top, n, p):
     """Of the surrendered ledger: but what its own node says is over."""
-    over = And(s.reported(n, e), heard(e, n), Not(s.report_grant(n, e, p)))
+    over = And(votes(s, n, e), Not(s.report_grant(n, e, p)))
     return And(s.entry(top, n, p), Not(over))
 
 
@@ -246,7 +274,7 @@ def close(s, e, q, top):
 
     return [
         ("once", Not(Or(s.closed(e), s.given_up(e)))),
-        ("quorum", every(Node)(lambda m: Implies(in_quorum(q, m), counts(m)))),
+        ("quorum", every(Node)(lambda m: Implies(in_quorum(q, m), votes(s, m, e)))),
         ("highest", every(Node)(lambda m: Implies(counts(m), s.report_top(m, e) <= top))),
         ("an-epoch", And(e > 0, top < e)),
     ], {
@@ -256,6 +284,7 @@ def close(s, e, q, top):
         "top": changed_at(s.top, e, value=top),
         "found": changed_at(s.found, e, value=found),
         "counted": lambda x, m: If(x == e, counts(m), s.counted(x, m)),
+        "voted": lambda x, m: If(x == e, votes(s, m, e), s.voted(x, m)),
         "kept": lambda x, n, p: If(x == e, keeps(n, p), s.kept(x, n, p)),
         "lapsing": lambda x, n, p: If(x == e, lapses(n, p), s.lapsing(x, n, p)),
         "entry": lambda x, n, p: If(x == e, Or(keeps(n, p), lapses(n, p)), s.entry(x, n, p)),
@@ -268,7 +297,7 @@ def find_late(s, e, m):
     top = s.top(e)
 
     def lapses(n, p):
-        over = And(s.counted(e, n), Not(s.report_grant(n, e, p)))
+        over = And(s.counted(e, n), s.voted(e, n), Not(s.report_grant(n, e, p)))
         return And(s.entry(top, n, p), Not(over), Not(s.kept(e, n, p)))
 
     return [

@@ -121,6 +121,7 @@ RUNS = {
     "strike": [*FIRST, "grant", "release", "strike"],
     "lose": [*FIRST, "lose"],
     "restart": ["restart"],
+    "vote": ["restart", "promise", "time_passes", "vote"],
     "find_late": [*FIRST, "promise", "promise", "close", "promise", "find_late"],
     "retake": [*FIRST, "promise", "retake"],
     "lapse": [*FIRST, "adopt", "grant", *NEXT, "time_passes", "lapse"],

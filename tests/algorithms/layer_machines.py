@@ -79,6 +79,7 @@ class Machines:
         self.sent: list[str] = []
         self.disk: dict[int, Durable | None] = dict.fromkeys(self.everybody)
         self.boots = dict.fromkeys(self.everybody, 0)
+        self.floor = 0  # of epochs' counters, for a node without its disk
         self.nodes: dict[int, Layer] = {}
         self.granted: list[tuple[int, int, int]] = []  # node, client, number of the fence
         self.lost: list[tuple[int, int]] = []  # node, number of the fence
@@ -94,7 +95,8 @@ class Machines:
         self.boots[me] += 1
         self.down_since.pop(me, None)
         self.nodes[me] = self.make(me, self.out, terms or self.terms)
-        self.at(me).start(Life(self.boots[me], self.disk[me]))
+        kept = self.disk[me]
+        self.at(me).start(Life(self.boots[me], kept, self.floor if kept is None else 0))
         self.nodes[me].timers.second = 1000
         self.carry(me)
         for other in sorted(self.nodes):

@@ -1,5 +1,5 @@
-"""Rules 18 and 19 have their stories, as the others have in test_recovery_rules.py: nodes that are
-away for less than a lease. Undone, the same story does not end well."""
+"""Rules 18 to 20 have their stories, as the others have in test_recovery_rules.py: nodes that are
+away for less than a lease, or have just started. Undone, the same story does not end well."""
 
 from __future__ import annotations
 
@@ -100,6 +100,138 @@ def only_the_latest_token_is_found(make: Make) -> bool:
     return machines.nodes[0].member.adopted.proposer == 2 and machines.who() == [1]
 
 
+def who_was_left_out_proposes_at_once_whatever_it_wanted_before(make: Make) -> bool:
+    machines = born("direct", permits=3, make=make)
+    machines.ask(0)
+    machines.ask(2)
+    machines.cut(2)
+    machines.change_epoch(0)
+    machines.heal()
+    machines.pass_time(5 * POLL)
+    timers = machines.nodes[2].timers
+    timers.reason, timers.due = "the token was not seen for a lease", machines.now + LEASE
+    machines.run(5 * POLL)
+    return machines.nodes[2].member.adopted.proposer == 2
+
+
+# -- 20: a node in its quiet period reports what its present life has; that is no vote -------------
+
+
+def a_young_node(make: Make, keeps_its_disk: bool = True) -> Machines:
+    """Node 2 has restarted, and got a permit at once. The token stays, for node 0 has one too."""
+    machines = born("direct", permits=3, make=make)
+    machines.ask(0)
+    machines.crash(2)
+    if not keeps_its_disk:
+        machines.disk[2] = None
+        machines.floor = 100
+    machines.start(2)
+    machines.pass_time(POLL)
+    machines.ask(2)
+    assert machines.nodes[2].member.quiet() and machines.who() == [0, 2]
+    return machines
+
+
+def a_young_node_keeps_its_grants(make: Make) -> bool:
+    machines = a_young_node(make)
+    machines.change_epoch(1)
+    machines.pass_time(2 * WAIT)
+    return not machines.lost and machines.free() == 1
+
+
+def a_young_node_that_was_away_keeps_its_grants(make: Make) -> bool:
+    """Only members with a vote propose, so it asks them to."""
+    machines = a_young_node(make)
+    machines.cut(2)
+    machines.change_epoch(1)
+    machines.run(5 * POLL)
+    machines.heal()
+    machines.run(2 * WAIT)
+    return not machines.lost
+
+
+def a_young_node_hands_in_the_token(make: Make) -> bool:
+    """So that the next one is there at once."""
+    machines = born("jiang", make=make)
+    machines.crash(2)
+    machines.start(2)
+    machines.pass_time(POLL)
+    machines.ask(2)
+    machines.change_epoch(1)
+    return machines.holders() == [1] and machines.free() == 0
+
+
+def what_a_former_life_holds_is_not_over(make: Make) -> bool:
+    """Its command may still run, while the present life reports a grant of its own."""
+    machines = born("direct", permits=3, make=make)
+    machines.ask(0)
+    machines.ask(2)
+    machines.crash(2)
+    machines.start(2)
+    machines.change_epoch(0)
+    machines.pass_time(POLL)
+    machines.ask(2, client=8)
+    machines.change_epoch(1)
+    machines.ask(1)
+    return machines.who() == [0, 2, 2] and machines.free() == 0
+
+
+def what_it_reports_is_no_vote(make: Make) -> bool:
+    machines = a_young_node(make)
+    machines.cut(0)
+    machines.change_epoch(1)
+    return machines.nodes[1].member.adopted.proposer == 0
+
+
+def it_votes_when_its_quiet_period_is_over(make: Make) -> bool:
+    machines = a_young_node(make)
+    machines.cut(0)
+    machines.propose(1)
+    machines.dropped = {"PROPOSE"}
+    machines.pass_time(WAIT)
+    machines.close(1)
+    return machines.nodes[2].member.adopted.proposer == 1
+
+
+def a_member_without_its_disk_keeps_its_grants(make: Make) -> bool:
+    """It may have promised the epoch, so it has no vote; but it has what it has."""
+    machines = a_young_node(make, keeps_its_disk=False)
+    machines.change_epoch(1)
+    kept = machines.free() == 1
+    machines.pass_time(2 * WAIT)
+    return kept and not machines.lost
+
+
+STILL_LISTENS = """
+@@ recovery/timers.py
+-        news = left_out and self.reason != LEFT_OUT
++        news = False
+"""
+IS_SILENT = """
+@@ recovery/member.py
+-        if self.quiet() and not self.has_anything():
++        if self.quiet():
+"""
+ASKS_NOBODY = """
+@@ recovery/timers.py
+-        if not member.is_member() or member.forgot or (left_out and member.quiet()):
++        if not member.is_member() or member.forgot:
+"""
+VOTES_WHILE_QUIET = """
+@@ recovery/proposal.py
+-            if node in members and not report.forgot and report.votes
++            if node in members and not report.forgot
+"""
+NEVER_VOTES = """
+@@ recovery/layer.py
+-        member.vote()
+"""
+REFUSES_TO_REPORT = """
+@@ recovery/member.py
+-            if not self.has_anything():
+-                return
++            return
+"""
 KEEPS_WHAT_LAPSES = """
 @@ recovery/member.py
 -            Entry(self.me, fence, one.permits, one.epoch != self.adopted, one.slots, one.label)
@@ -128,6 +260,14 @@ STORIES: list[tuple[Callable[[Make], bool], Make]] = [
     (what_it_let_out_counts, mutant("counts-nothing-late")),
     (nobody_is_let_in_before_it_is_known_inside, patched(GRANTS_WITH_A_LATE_TOKEN)),
     (only_the_latest_token_is_found, patched(FINDS_ANY_TOKEN)),
+    (who_was_left_out_proposes_at_once_whatever_it_wanted_before, patched(STILL_LISTENS)),
+    (a_young_node_keeps_its_grants, patched(IS_SILENT)),
+    (a_young_node_that_was_away_keeps_its_grants, patched(ASKS_NOBODY)),
+    (a_young_node_hands_in_the_token, patched(IS_SILENT)),
+    (what_a_former_life_holds_is_not_over, mutant("ends-what-a-former-life-holds")),
+    (what_it_reports_is_no_vote, patched(VOTES_WHILE_QUIET)),
+    (it_votes_when_its_quiet_period_is_over, patched(NEVER_VOTES)),
+    (a_member_without_its_disk_keeps_its_grants, patched(REFUSES_TO_REPORT)),
 ]
 
 

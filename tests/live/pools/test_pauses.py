@@ -6,6 +6,7 @@ In virtual time: three members, leases of 3 s. One node hears and says nothing f
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 import virtual
@@ -30,10 +31,16 @@ class World:
         }
         self.nodes: dict[str, Node] = {}
 
-    async def start(self, name: str) -> None:
+    def add(self, network: Network, name: str, port: int) -> None:
+        for other in NAMES:
+            self.wires[name, other] = network.wire(f"{HOST}:{self.ports[other]}")
+        self.ports[name] = port
+
+    async def start(self, name: str, state: Path | None = None) -> None:
         peers = [wire.address for (one, _), wire in self.wires.items() if one == name]
         listen = f"{HOST}:{self.ports[name]}"
-        node = Node(name, listen=listen, peers=peers, state=None, min_links=0)
+        kept = None if state is None else state / name
+        node = Node(name, listen=listen, peers=peers, state=kept, min_links=0)
         self.nodes[name] = node
         await node.start()
         node.pool("docks", 3, members=list(NAMES), lease=LEASE)
@@ -82,6 +89,41 @@ def test_a_pause_shorter_than_the_lease_costs_nothing(
         again = await world.hold("abc")  # and nothing is gone
         assert all(grant.held for grant in again)
         assert asyncio.get_running_loop().time() - back < 4 * LEASE
+        for node in world.nodes.values():
+            await node._local.vanish()
+
+    virtual.run(story, seed=seed)
+
+
+@pytest.mark.parametrize("paused", ["itself", "another"])
+@pytest.mark.parametrize("young", ["b with its disk", "b without its disk", "d, no member"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_pause_of_a_node_that_has_just_started_costs_nothing(
+    tmp_path: Path, young: str, paused: str, seed: int
+) -> None:
+    async def story(network: Network) -> None:
+        world = World(network)
+        state = tmp_path if young == "b with its disk" else None
+        for name in NAMES:
+            await world.start(name, state)
+        for grant in await world.hold("abc"):
+            grant.release()
+        name = young[0]
+        if name == "d":
+            world.add(network, name, 5009)
+        else:
+            await world.nodes[name]._local.vanish()
+        await world.start(name, state)
+        grants = await world.hold(name + "ac")
+        await a_while(network.random.uniform(0, LEASE / 3))
+        chosen = world.of(name if paused == "itself" else "c")
+        for wire in chosen:
+            wire.cut()
+        await a_while(network.random.uniform(0.8, 1.0))
+        for wire in chosen:
+            wire.heal()
+        await a_while(3 * LEASE)
+        assert not any(grant.lost for grant in grants)
         for node in world.nodes.values():
             await node._local.vanish()
 

@@ -65,6 +65,7 @@ The layer itself routes messages to them by a table, and makes the parts of a ne
 17. A grant may be lent to a client of another node while the token stays.
 18. All grants whose lease runs are reported, and kept if the token's ledger names them.
 19. A token that is reported late is not replaced.
+20. A node in its quiet period reports what its present life has; that is no vote.
 """
 
 from __future__ import annotations
@@ -357,6 +358,7 @@ class Layer(ChoosingActor):
     def expire(self) -> None:
         """End what is over, and acknowledge what came."""
         member, epoch, now = self.member, self.epoch, self.member.now
+        member.vote()
         epoch.keeper.acknowledge()
         epoch.loans.acknowledge(False)
         for fence, grant in sorted(member.grants.items()):

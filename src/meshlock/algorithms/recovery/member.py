@@ -1,6 +1,6 @@
 """A member: promises, leases and reports, which are all that safety rests on between epochs.
 
-Rules 4, 14 to 16, 18 and 19 as far as they concern votes: who the members are, what was promised,
+Rules 4, 14 to 16 and 18 to 20 as far as they concern votes: who the members are, what was promised,
 which leases run, the quiet period after a start. A member knows no algorithm: it never touches the
 node inside, nor who waits for it. What it knows of the token is a :class:`~.holding.TokenHolding`.
 
@@ -17,7 +17,8 @@ promised         the highest epoch promised or answered; *durable*: see Durable
 config           of the latest epoch adopted: members, permits (k), lease; *durable*
 answered         the highest epoch for which this member has answered a renewal
 adopted, first   the epoch whose ledger we have seen, and that ledger, as it was at first
-quiet_until      after a start we neither vote, report nor propose before
+quiet_until      after a start we neither vote nor propose before
+owes_vote        we have reported for the epoch promised, but that was no vote
 hop_seen         (epoch, hop) of the latest token that we had in hand
 ===============  ===========================================================================
 """
@@ -82,6 +83,7 @@ class PoolMember:
         self.first: FirstLedger | None = None
         self.highest = NO_EPOCH  # that anybody spoke of
         self.quiet_until = NEVER
+        self.owes_vote = False
         self.grants: dict[Fence, OwnGrant] = {}
         self.hop_seen: tuple[Epoch, int] = (NO_EPOCH, -1)
         self.holding = TokenHolding(terms.lease, NIL, GRANTS)
@@ -302,21 +304,44 @@ class PoolMember:
     def receive_propose(self, propose: Propose) -> None:
         if propose.epoch >= self.promised and self.fits(propose.config):
             self.hear(propose.sender)
-        if self.quiet():
+        if self.quiet() and not self.has_anything():
             return
         if not self.fits(propose.config):
             self.out.append(Conflict(propose.sender, propose.config))
             self.send(Refuse(propose.sender, self.config))
-        elif self.is_member() and propose.epoch.counter <= self.floor:
-            self.send(Higher(propose.sender, Epoch(self.floor, NIL, 0)))  # what we forgot is lower
-        elif propose.epoch.counter > self.promised.counter:  # once per counter: fence_number
+            return
+        if self.may_have_forgotten(propose.epoch):
+            if not self.quiet():
+                self.send(Higher(propose.sender, Epoch(self.floor, NIL, 0)))
+            if not self.has_anything():
+                return
+        if propose.epoch.counter > self.promised.counter:  # once per counter: fence_number
             self.rise(propose.epoch)
             self.last_report = self.report()
+            self.owes_vote = self.quiet() and not self.may_have_forgotten(propose.epoch)
             self.send(Promise(propose.sender, propose.epoch, self.last_report))
         elif propose.epoch != self.promised:
             self.send(Higher(propose.sender, self.promised))
         elif self.last_report is not None:  # it was lost: the very same, as if it had been doubled
             self.send(Promise(propose.sender, propose.epoch, self.last_report))
+
+    def may_have_forgotten(self, epoch: Epoch) -> bool:
+        """Without a disk: that we promised it, or a higher one. None is above the floor."""
+        return self.is_member() and epoch.counter <= self.floor
+
+    def has_anything(self) -> bool:
+        """Rule 20: of this life, what a new epoch would take from us if we did not report."""
+        holding = self.holding
+        if holding.token is not None or holding.unaccepted is not None:
+            return True
+        return any(grant.until > self.now for grant in self.grants.values())
+
+    def vote(self) -> None:
+        """Rule 20: the quiet period is over, and so is what former lives had."""
+        if self.owes_vote and not self.quiet():
+            self.owes_vote = False
+            self.last_report = (self.last_report or self.report())._replace(votes=True)
+            self.send(Promise(self.promised.proposer, self.promised, self.last_report))
 
     def fits(self, config: Config) -> bool:
         """Members and permits of an epoch are the same everywhere, but at birth from files. A node
@@ -367,12 +392,14 @@ class PoolMember:
             sent,
             self.config,
             self.forgot,
+            not self.quiet() and not self.may_have_forgotten(self.promised),
         )
 
     def rise(self, epoch: Epoch) -> None:
         if epoch > self.promised:
             self.promised = epoch
             self.last_report = None
+            self.owes_vote = False
             self.save_promise()
             if self.proposal is not None and self.proposal.epoch < epoch:
                 self.give_up(self.proposal)
@@ -413,7 +440,7 @@ class PoolMember:
             return False
         if proposal.closed:
             return proposal.find_late(promise.report)
-        proposal.reports[promise.sender] = promise.report
+        proposal.add(promise.sender, promise.report)
         if promise.report.forgot:
             self.voteless[promise.sender] = self.now
         return False
@@ -427,12 +454,14 @@ class PoolMember:
         is_late = token is not None and first.before == NO_EPOCH != token.epoch
         late = self.report() if is_late else None
         self.config = first.config
-        if any(one.node == self.me and one.boot == self.boot for one in first.participants):
+        named = any(one.node == self.me and one.boot == self.boot for one in first.participants)
+        if named and not self.quiet():
             self.forgot = False  # this life has reported for it
         if first.epoch > self.promised:
             self.rise(first.epoch)
         else:
             self.save_promise()
+        self.owes_vote = False
         if late is not None:
             self.send(Promise(first.epoch.proposer, first.epoch, late))
         self.adopted = self.promised if first.epoch == self.promised else first.epoch
@@ -521,6 +550,7 @@ MEMBER_VARIABLES = Variables(
     "first",
     special("highest", freeze_highest),
     deadline("quiet_until"),
+    "owes_vote",
     special("grants", freeze_grants, thaw_grants),
     "hop_seen",
     special("proposal", freeze_proposal, thaw_proposal),

@@ -1,6 +1,6 @@
 """A proposal: the reports that it got, and what the proposer concludes from a quorum of them.
 
-Rules 4, 16, 18 and 19 as far as they concern the ledger. A proposal sends nothing and knows no
+Rules 4, 16 and 18 to 20 as far as they concern the ledger. A proposal sends nothing and knows no
 clock. It touches neither the member that made it nor the node inside.
 
 The members that count, and the permits, are those of the latest epoch that any report knows. *top*
@@ -61,21 +61,34 @@ class Proposal:
 
     # -- a quorum ------------------------------------------------------------------------------
 
+    def add(self, node: int, report: Report) -> None:
+        """Rule 20: a report becomes a vote when it comes a second time; the two may arrive in any
+        order. The first may have had a token."""
+        known = self.reports.get(node)
+        if known is not None and known.boot == report.boot and known.votes != report.votes:
+            report = known._replace(votes=True)
+        self.reports[node] = report
+
     def may_close(self) -> bool:
         if self.closed:
             return False
         members = self.config_after().members
         counted = [
-            node for node, report in self.reports.items() if node in members and not report.forgot
-        ]  # rule 16
+            node
+            for node, report in self.reports.items()
+            if node in members and not report.forgot and report.votes
+        ]  # rules 16 and 20
         return len(counted) >= majority(members)
 
     def counts(self, node: int, boot: int) -> bool:
-        """A ledger is confirmed only by a node that promised, and has not forgotten it since."""
+        """A ledger is confirmed only by a node that promised, and has not forgotten it since; a
+        report that was no vote is no promise that counts (rules 16 and 20)."""
         if self.confirmed:
             return True
         report = self.reports.get(node)
-        return self.closed and report is not None and report.boot == boot
+        if not self.closed or report is None or report.forgot or not report.votes:
+            return False
+        return report.boot == boot
 
     # -- members and permits -------------------------------------------------------------------
 
@@ -114,7 +127,9 @@ class Proposal:
     def may_join(self, report: Report | None) -> bool:
         """Rule 16: a new member can vote at once, and after a restart. It has reported that its
         disk knows the members; unless every file names the first ones, so that all know them."""
-        return not report.forgot if report is not None else len(self.terms.members) > 0
+        if report is None or not report.votes:
+            return len(self.terms.members) > 0
+        return not report.forgot
 
     # -- the ledger ----------------------------------------------------------------------------
 
@@ -260,8 +275,11 @@ def lapsing_grants(
 
 
 def is_over(entry: Entry, report: Report | None) -> bool:
-    """Its node reported without it, and so its lease is over (rule 18)."""
-    return report is not None and entry.fence not in [grant.fence for grant in report.grants]
+    """Its node reported without it, and so its lease is over (rule 18); unless a former life of
+    it may hold the grant (rule 20)."""
+    if report is None or not report.votes:
+        return False
+    return entry.fence not in [grant.fence for grant in report.grants]
 
 
 def changed_members(members: tuple[int, ...], change: Change) -> tuple[int, ...]:

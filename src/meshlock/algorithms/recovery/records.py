@@ -197,6 +197,7 @@ class Report(NamedTuple):
     unaccepted: Unaccepted | None
     config: Config  # of the latest epoch adopted, in this life or an earlier one
     forgot: bool  # who the members are; then it does not count for a quorum
+    votes: bool = True  # else it does not either, and a former life may hold what it does not name
 
 
 FENCE_BITS = 23

@@ -333,8 +333,9 @@ class Timers:
         if reason == "":
             self.reason = ""
             return False
-        if not member.is_member() or member.forgot:
-            if (now >= self.listens_until or reason == LEFT_OUT) and (
+        left_out = reason == LEFT_OUT
+        if not member.is_member() or member.forgot or (left_out and member.quiet()):
+            if (now >= self.listens_until or left_out) and (
                 now - self.suggested_at
             ) * 6 >= self.lease:
                 self.suggested_at = now
@@ -345,9 +346,10 @@ class Timers:
             return False
         if member.proposal is not None and member.proposal.may_close():
             return False
-        if self.reason == "" or (self.reason == FEW and reason != FEW):
+        news = left_out and self.reason != LEFT_OUT
+        if news or self.reason == "" or (self.reason == FEW and reason != FEW):
             self.due = max(now, self.listens_until)
-            if reason == LEFT_OUT:  # we have heard of the epoch that others made
+            if left_out:  # we have heard of the epoch that others made
                 self.due = now + self.turn()
             elif shared:
                 self.due += self.turn()

@@ -72,7 +72,7 @@ STATE = within(records.TokenState, EPOCH, Hop, Free, ENTRIES, EpochGrants)
 UNACCEPTED = within(records.Unaccepted, STATE, NodeNumber, Count)
 within(
     *(records.Report, Count, EPOCH, EPOCH, ENTRIES, row(EPOCH, Hop)),
-    *(STATE | None, UNACCEPTED | None, CONFIG, bool),
+    *(STATE | None, UNACCEPTED | None, CONFIG, bool, bool),
 )
 PROOFS = row(Annotated[bytes, msgspec.Meta(max_length=16)], ...)
 
