@@ -33,11 +33,11 @@ THEOREMS = {
 
 NOT_NEEDED = {
     ("answer", "not-quiet"): "promises are on disk; the quiet period is for reports",
+    ("vote", "reported"): "what was not reported is not counted",
     ("confirm", "closed"): "members answer for closed epochs only",
     ("confirm", "runs"): "no quorum answers for an epoch that is over",
     ("mint", "closed"): "only closed proposals are confirmed",
     ("renew_token", "runs"): "no quorum answers for an epoch that is over",
-    ("renew_grant", "its-epoch"): "no quorum answers for an epoch that is over",
     ("borrow", "runs"): "a grant whose lease is over is not valid",
     ("lapse", "there"): "a ledger without its token grants nothing",
 }

@@ -218,7 +218,6 @@ def vote(s, m, e, anew):
         ("reported", s.reported(m, e)),
         ("not-quiet", s.now() >= s.quiet_until(m)),
         ("in-time", Not(s.closed(e))),
-        ("first-lost", Implies(anew, heard_vote(e, m))),
     ], {
         "report_votes": changed_at(s.report_votes, m, e, value=True),
         "report_token": lambda n, x: And(s.report_token(n, x), Not(And(n == m, x == e, anew))),

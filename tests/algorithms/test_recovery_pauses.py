@@ -70,6 +70,15 @@ def who_was_away_with_the_token_keeps_its_grants(make: Make) -> bool:
     return at_once and not machines.lost and machines.free() == 0
 
 
+def the_next_epoch_begins_at_once(make: Make) -> bool:
+    """Whatever the node that found it has proposed before, and when it meant to try again."""
+    machines = a_token_is_found_late(make)
+    timers = machines.nodes[1].timers
+    timers.reason, timers.due = "the token was not seen for a lease", machines.now + 2 * LEASE
+    machines.run(5 * POLL)
+    return machines.holders() == [1] and machines.free() == 0
+
+
 def what_it_let_out_counts(make: Make) -> bool:
     machines = a_token_is_found_late(make)
     machines.cut(0)
@@ -204,12 +213,12 @@ def a_member_without_its_disk_keeps_its_grants(make: Make) -> bool:
 
 STILL_LISTENS = """
 @@ recovery/timers.py
--        news = left_out and self.reason != LEFT_OUT
+-        news = reason in (LEFT_OUT, FOUND) and self.reason != reason
 +        news = False
 """
 IS_SILENT = """
 @@ recovery/member.py
--        if self.quiet() and not self.has_anything():
+-        if self.quiet() and not has_anything(self):
 +        if self.quiet():
 """
 ASKS_NOBODY = """
@@ -224,11 +233,11 @@ VOTES_WHILE_QUIET = """
 """
 NEVER_VOTES = """
 @@ recovery/layer.py
--        member.vote()
+-        self.vote()
 """
 REFUSES_TO_REPORT = """
 @@ recovery/member.py
--            if not self.has_anything():
+-            if not has_anything(self):
 -                return
 +            return
 """
@@ -257,6 +266,7 @@ STORIES: list[tuple[Callable[[Make], bool], Make]] = [
     (who_was_away_keeps_its_grants, mutant("reports-its-epoch-alone")),
     (without_the_token_what_lapses_is_over, patched(KEEPS_WHAT_LAPSES)),
     (who_was_away_with_the_token_keeps_its_grants, patched(LOOKS_AT_NO_LATE_REPORT)),
+    (the_next_epoch_begins_at_once, patched(STILL_LISTENS)),
     (what_it_let_out_counts, mutant("counts-nothing-late")),
     (nobody_is_let_in_before_it_is_known_inside, patched(GRANTS_WITH_A_LATE_TOKEN)),
     (only_the_latest_token_is_found, patched(FINDS_ANY_TOKEN)),

@@ -230,6 +230,15 @@ class Layer(ChoosingActor):
         if self.member.receive_promise(promise):
             self.epoch.mint()
 
+    def vote(self) -> None:
+        """Rule 20: the quiet period is over, and so is what former lives had."""
+        member = self.member
+        if member.owes_vote and not member.quiet():
+            member.owes_vote = False
+            member.last_report = (member.last_report or member.report())._replace(votes=True)
+            founder = member.promised.proposer
+            member.send(Promise(founder, member.promised, member.last_report))
+
     def close(self) -> None:
         """A quorum has promised: write the ledger."""
         member, proposal = self.member, self.member.proposal
@@ -358,7 +367,7 @@ class Layer(ChoosingActor):
     def expire(self) -> None:
         """End what is over, and acknowledge what came."""
         member, epoch, now = self.member, self.epoch, self.member.now
-        member.vote()
+        self.vote()
         epoch.keeper.acknowledge()
         epoch.loans.acknowledge(False)
         for fence, grant in sorted(member.grants.items()):

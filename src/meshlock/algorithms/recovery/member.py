@@ -304,44 +304,26 @@ class PoolMember:
     def receive_propose(self, propose: Propose) -> None:
         if propose.epoch >= self.promised and self.fits(propose.config):
             self.hear(propose.sender)
-        if self.quiet() and not self.has_anything():
+        if self.quiet() and not has_anything(self):
             return
         if not self.fits(propose.config):
             self.out.append(Conflict(propose.sender, propose.config))
             self.send(Refuse(propose.sender, self.config))
             return
-        if self.may_have_forgotten(propose.epoch):
+        if may_have_forgotten(self, propose.epoch):
             if not self.quiet():
                 self.send(Higher(propose.sender, Epoch(self.floor, NIL, 0)))
-            if not self.has_anything():
+            if not has_anything(self):
                 return
         if propose.epoch.counter > self.promised.counter:  # once per counter: fence_number
             self.rise(propose.epoch)
             self.last_report = self.report()
-            self.owes_vote = self.quiet() and not self.may_have_forgotten(propose.epoch)
+            self.owes_vote = self.quiet() and not may_have_forgotten(self, propose.epoch)
             self.send(Promise(propose.sender, propose.epoch, self.last_report))
         elif propose.epoch != self.promised:
             self.send(Higher(propose.sender, self.promised))
         elif self.last_report is not None:  # it was lost: the very same, as if it had been doubled
             self.send(Promise(propose.sender, propose.epoch, self.last_report))
-
-    def may_have_forgotten(self, epoch: Epoch) -> bool:
-        """Without a disk: that we promised it, or a higher one. None is above the floor."""
-        return self.is_member() and epoch.counter <= self.floor
-
-    def has_anything(self) -> bool:
-        """Rule 20: of this life, what a new epoch would take from us if we did not report."""
-        holding = self.holding
-        if holding.token is not None or holding.unaccepted is not None:
-            return True
-        return any(grant.until > self.now for grant in self.grants.values())
-
-    def vote(self) -> None:
-        """Rule 20: the quiet period is over, and so is what former lives had."""
-        if self.owes_vote and not self.quiet():
-            self.owes_vote = False
-            self.last_report = (self.last_report or self.report())._replace(votes=True)
-            self.send(Promise(self.promised.proposer, self.promised, self.last_report))
 
     def fits(self, config: Config) -> bool:
         """Members and permits of an epoch are the same everywhere, but at birth from files. A node
@@ -392,7 +374,7 @@ class PoolMember:
             sent,
             self.config,
             self.forgot,
-            not self.quiet() and not self.may_have_forgotten(self.promised),
+            not self.quiet() and not may_have_forgotten(self, self.promised),
         )
 
     def rise(self, epoch: Epoch) -> None:
@@ -498,6 +480,19 @@ class PoolMember:
         self.crossed = False
         self.last_report = None
         return MEMBER_VARIABLES.thaw(self, frozen)
+
+
+def may_have_forgotten(member: PoolMember, epoch: Epoch) -> bool:
+    """Without a disk: that it promised it, or a higher one. None is above the floor."""
+    return member.is_member() and epoch.counter <= member.floor
+
+
+def has_anything(member: PoolMember) -> bool:
+    """Rule 20: of this life, what a new epoch would take from it if it did not report."""
+    holding = member.holding
+    if holding.token is not None or holding.unaccepted is not None:
+        return True
+    return any(grant.until > member.now for grant in member.grants.values())
 
 
 def freeze_config(part: PoolMember, now: int) -> Frozen:

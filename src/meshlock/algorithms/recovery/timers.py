@@ -346,7 +346,7 @@ class Timers:
             return False
         if member.proposal is not None and member.proposal.may_close():
             return False
-        news = left_out and self.reason != LEFT_OUT
+        news = reason in (LEFT_OUT, FOUND) and self.reason != reason
         if news or self.reason == "" or (self.reason == FEW and reason != FEW):
             self.due = max(now, self.listens_until)
             if left_out:  # we have heard of the epoch that others made
