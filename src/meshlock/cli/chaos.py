@@ -135,8 +135,11 @@ def summary(found: dict[str, Any], keep: Path | None) -> RenderableType:
         times = found["recovery"][kind]
         row = [part[key] for part in (times, times["idle"]) for key in ("median", "worst")]
         table.add_row(kind, str(count), str(times["measured"]), *map(seconds_of, row))
-    back = found["permits_back"]
-    client, node = back["client killed"], back["node killed"]
+    back = [
+        f"{seconds_of(times['median'])}, at worst {seconds_of(times['worst'])}, after {kind}"
+        for kind, times in found["permits_back"].items()
+    ]
+    late = found["late_writes"]
     lines = output.text(
         f"\n{found['kills']} kills, {found['pauses']} pauses, {found['partitions']} partitions, "
         f"{found['restarts']} restarts ({found['restarts_without_memory']} without memory), "
@@ -144,11 +147,9 @@ def summary(found: dict[str, Any], keep: Path | None) -> RenderableType:
         f"{found['leases_lost']} of them revoked before they were released\n"
         f"Longest stall {seconds_of(found['longest_stall'])} with a quorum and free permits, "
         f"{seconds_of(found['longest_without_grant'])} whatever the reason\n"
-        f"Permits back after {seconds_of(client['median'])}, at worst "
-        f"{seconds_of(client['worst'])}, if a client was killed; after "
-        f"{seconds_of(node['median'])}, at worst {seconds_of(node['worst'])}, if its node was\n"
-        f"{found['late_writes']['made']} writes after the end of a lease, of which the resource "
-        f"refused {found['late_writes']['refused']}\n\n"
+        f"Permits back: {'; '.join(back)}\n"
+        f"{late['made']} writes after the end of a lease, of which the resource refused "
+        f"{late['refused']}\n\n"
     )
     if found["violated"]:
         for violation in found["violations"][:20]:

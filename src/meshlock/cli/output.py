@@ -94,18 +94,6 @@ def traced(
             yield TraceWriter(watched, True)
 
 
-@contextmanager
-def picture(wanted: bool) -> Iterator[Callable[..., None]]:
-    """A place on the terminal where what the given function draws replaces what was there."""
-    if not wanted:
-        yield lambda draw, *drawn: None
-        return
-    from rich.live import Live
-
-    with Live(auto_refresh=False) as live:
-        yield lambda draw, *drawn: live.update(draw(*drawn), refresh=True)
-
-
 def columns(rows: Sequence[Sequence[str]]) -> str:
     """Columns without rich; the first row is the heading, and the last column is folded to the
     width of the terminal. A pipe gets a line for each row."""

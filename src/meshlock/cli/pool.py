@@ -35,7 +35,10 @@ NAME: str = argument(REQUIRED, "Use this pool.")
 SLOTS: str | None = option(
     None, "Set the names of the permits, separated by commas.", metavar="NAMES"
 )
-TIMEOUT: float = option(30.0, "Wait this many seconds for a quorum.")
+
+
+TIMEOUT = 30.0
+"""Seconds that a change may take, as the agent has it."""
 
 
 class AskedAgent(Settings):
@@ -71,7 +74,7 @@ class AskedAgent(Settings):
 
         path = f"/v1/pools/{pool_name(name)}/{what}"
         try:
-            return self.connection.ask("POST", path, json_body(**body), body.get("timeout"))
+            return self.connection.ask("POST", path, json_body(**body), TIMEOUT)
         except TimeoutError as error:
             click.echo(f"meshlock: {error}", err=True)
             sys.exit(1)
@@ -126,13 +129,8 @@ WORDS = {
     "conflict": "conflicting configuration",
     "recovery": "crash recovery",
     "lease": "lease (seconds)",
-    "members_reachable": "members reachable",
-    "members_without_vote": "members without a vote",
-    "disk": "disk",
     "unready": "why nobody is served",
-    "quorum": "quorum",
     "proposer": "epoch proposed by",
-    "unreachable": "unreachable",
     "why": "why requests wait",
     "unseen": "token not seen for (seconds)",
 }
@@ -211,7 +209,6 @@ def set_(
     name: str = NAME,
     permits: str | None = option(None, "Set the number of permits.", metavar="NUMBER"),
     slots: str | None = SLOTS,
-    timeout: float = TIMEOUT,
     agent: AskedAgent,
 ) -> None:
     """Change the number or the names of the permits of a pool with leases.
@@ -221,12 +218,9 @@ def set_(
 
     Example: meshlock pool set docks --permits 5
     """
-    from meshlock.live.machine import limits
-
-    limits.timeout(timeout, "--timeout")
     if permits is None and slots is None:
         raise Refused("Nothing to set: give --permits NUMBER or --slots NAMES.")
-    agent.change(name, "permits", permits=chosen(permits, slots), timeout=timeout)
+    agent.change(name, "permits", permits=chosen(permits, slots))
 
 
 def members(
@@ -234,7 +228,6 @@ def members(
     name: str = NAME,
     add: str | None = option(None, "Add a node as a member."),
     remove: str | None = option(None, "Remove a member."),
-    timeout: float = TIMEOUT,
     agent: AskedAgent,
 ) -> None:
     """Show the members of a pool with leases, or add or remove one.
@@ -243,7 +236,6 @@ def members(
     """
     from meshlock.live.machine import limits
 
-    limits.timeout(timeout, "--timeout")
     for node in (add, remove):
         if node is not None:
             limits.name(node, "node")
@@ -252,7 +244,7 @@ def members(
         if "members" not in said:
             raise Refused(f"The pool {name} has no members: it was made without leases.")
     else:
-        said = agent.ask(name, "members", add=add, remove=remove, timeout=timeout)
+        said = agent.ask(name, "members", add=add, remove=remove)
     record = {"pool": name, "members": said["members"]}
     report(agent.json, record, lambda: "\n".join(said["members"]))
 
@@ -276,31 +268,23 @@ def reset(
     """
     said = agent.status_of(name)
     if not yes:
+        lost, then = "its token is", "It grants at once, even if old permits are still in use."
+        if "members" in said:
+            lost = "the quorum of its members is"
+            then = "It grants when all leases of the old pool are surely over."
         permits = said["permits"]
-        leased = "members" in said
-        lost = "the quorum of its members is" if leased else "its token is"
-        then = (
-            "It grants when all leases of the old pool are surely over."
-            if leased
-            else "It grants at once, even if permits of the old pool are still in use."
-        )
-        risk = {"name": name, "lost": lost, "permits": permits, "twice": 2 * permits, "then": then}
         if said.get("unready"):
             click.echo(f"{name}: {said['unready']}.", err=True)
-        click.echo(RISK.format(**risk), err=True, nl=False)
-        if not confirmed(f"Reset {name}?"):
+        risk = RISK.format(name=name, lost=lost, permits=permits, twice=2 * permits, then=then)
+        click.echo(risk, err=True, nl=False)
+        try:
+            yes = click.confirm(f"Reset {name}?", err=True)
+        except click.Abort:  # nobody is there to answer
+            click.echo(err=True)
+        if not yes:
             click.echo(f"{name} was not reset. Nothing has changed.", err=True)
             sys.exit(1)
     agent.change(name, "reset", "reset, ")
-
-
-def confirmed(question: str) -> bool:
-    """No, if nobody is there to answer."""
-    try:
-        return click.confirm(question, err=True)
-    except click.Abort:
-        click.echo(err=True)
-        return False
 
 
 def remove(*, name: str = NAME, agent: AskedAgent) -> None:

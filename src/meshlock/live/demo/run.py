@@ -61,36 +61,30 @@ class Demo:
         self.random = Random(seed)
         self.seed = seed
         self.agents = [Agent(name, folder, folder) for name in names]
-        self.states: list[dict[str, Any]] = [{} for _ in names]  # what they said last
         self.relays: dict[tuple[int, int], Relay] = {}
         self.cut: set[tuple[int, int]] = set()
         self.cuts = 0
-        self.phase = "starting"
-        self.news: list[str] = []
+        self.news = "starting"
         self.began = monotonic()
         self.finishing = self.served = False
         self.missing = 0  # messages with a token or permits that never arrived
 
     async def run(self) -> None:
         clients: list[Client] = []
-        looking: list[asyncio.Task[None]] = []
+        work: list[asyncio.Task[None]] = []
         try:
             self.configure()
             for one, other in self.links:
                 self.relays[one, other] = await self.agents[other].dial(self.agents[one])
             await asyncio.gather(*[agent.start() for agent in self.agents])
-            for place, agent in enumerate(self.agents):
+            for agent in self.agents:
                 clients.append(await aconnect(str(agent.socket)))
-                looking.append(asyncio.create_task(self.follow_status(place, clients[-1])))
-            self.phase = "sharing"
             work = [
                 asyncio.create_task(self.work(client, priority, Random(f"{self.seed}:{name}")))
                 for name, client in zip(self.names, clients, strict=True)
                 for priority in PRIORITIES
             ]
-            looking += work
             await self.disturb()
-            self.phase = "finishing"
             self.finishing = True
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FINISH):
@@ -98,8 +92,7 @@ class Demo:
                     self.served = True
                     await asyncio.sleep(SETTLE)
         finally:
-            self.phase = "judging"
-            for task in looking:
+            for task in work:
                 task.cancel()
             for agent in self.agents:
                 agent.kill()
@@ -125,21 +118,6 @@ class Demo:
                 "recovery": "none",
             }
 
-    async def follow_status(self, place: int, client: Client) -> None:
-        while True:
-            status = await client.status()
-            pool = status["pools"].get(POOL, {"known": False})
-            if pool["known"]:
-                self.states[place] = {
-                    "at": monotonic(),
-                    "up": sorted(peer for peer, link in status["links"].items() if link["up"]),
-                    "token": pool["token_here"],
-                    "holding": [grant["want"] for grant in pool["holding"]],
-                    "waiting": [waiter["priority"] for waiter in pool["waiting"]],
-                    "entries": pool["entries"],
-                }
-            await asyncio.sleep(LOOK_EVERY)
-
     async def work(self, client: Client, priority: int, random: Random) -> None:
         """Think, ask for some of the permits, hold them a little, and again."""
         while not self.finishing:
@@ -163,18 +141,15 @@ class Demo:
         names = f"{self.names[link[0]]} - {self.names[link[1]]}"
         self.cuts += 1
         if length == 0.0:
-            self.report(f"the connection {names} breaks")
+            self.news = f"the connection {names} breaks"
             relay.reset()
             return
-        self.report(f"the link {names} is cut for {length:g} s")
+        self.news = f"the link {names} is cut for {length:g} s"
         self.cut.add(link)
         relay.cut()
         await asyncio.sleep(length)
         relay.heal()
         self.cut.discard(link)
-
-    def report(self, news: str) -> None:
-        self.news.append(f"{monotonic() - self.began:5.1f} s  {news}")
 
     def merge(self, path: Path) -> None:
         parts = (self.folder / "traces").glob(f"{POOL}.*.jsonl")

@@ -12,7 +12,6 @@ import json
 import re
 from collections import deque
 from functools import lru_cache
-from json.encoder import encode_basestring_ascii as quoted
 
 from meshlock.errors import NoSuchPool, NotInTime, Refused
 from meshlock.live.machine import clock
@@ -80,17 +79,17 @@ def pool_name(name: str) -> str:
 
 def json_body(**values: Any) -> str:
     """JSON of what is asked for; the agent checks it."""
+    if isinstance(label := values.get("label"), str):
+        values["label"] = fitting(label)
     try:
         return ENCODE(values)
-    except (TypeError, ValueError):  # numbers of other classes, or no numbers at all
-        return checked_body(**values)
+    except (TypeError, ValueError):  # numbers of other classes, too long, or no numbers at all
+        from meshlock.live.machine import limits
+
+        return ENCODE({name: limits.checked(name, value) for name, value in values.items()})
 
 
-def checked_body(**values: Any) -> str:
-    """The same, checked here as a node would."""
-    from meshlock.live.machine import limits
-
-    return json.dumps({name: limits.checked(name, value) for name, value in values.items()})
+repeated_body = lru_cache(maxsize=64, typed=True)(json_body)
 
 
 def acquire_body(
@@ -104,29 +103,16 @@ def acquire_body(
 ) -> str:
     """The same for what is asked for most; the deadline ``due`` is by :func:`.clock.seconds`. What
     changes from one attempt to the next comes last."""
-    left = None if due is None else max(0.0, due - clock.seconds())
-    if type(want) is int and type(priority) is int and type(label) is str:
-        try:
-            if left is None and not request:
-                return plain_body(want, priority, timeout, label, session)
-            body = plain_body(want, priority, timeout, label, session)[:-1]
-            body += f',"request":"{request}"' if request else ""
-            return body + ("}" if left is None else f',"deadline":{left!r}}}')
-        except ValueError:  # a number with more digits than Python writes
-            return checked_body(want=want, priority=priority)
-    label = fitting(label) if isinstance(label, str) else label
-    numbers = {"want": want, "priority": priority, "deadline": left, "timeout": timeout}
-    return checked_body(**numbers, label=label, session=session, request=request or None)
-
-
-@lru_cache(maxsize=64, typed=True)
-def plain_body(want: int, priority: int, timeout: float | None, label: str, session: str) -> str:
-    """A program repeats its requests."""
-    patience = "null" if timeout is None else repr(timeout)
-    return (
-        f'{{"want":{want},"priority":{priority},"timeout":{patience},'
-        f'"label":{quoted(fitting(label))},"session":"{session}"}}'
-    )
+    given = {"want": want, "priority": priority, "timeout": timeout, "label": label}
+    try:
+        body = repeated_body(**given, session=session)
+    except TypeError:  # a value that cannot be remembered
+        body = json_body(**given, session=session)
+    if request:
+        body = f'{body[:-1]},"request":"{request}"}}'
+    if due is not None:
+        body = f'{body[:-1]},"deadline":{max(0.0, due - clock.seconds())!r}}}'
+    return body
 
 
 class Unreleased:

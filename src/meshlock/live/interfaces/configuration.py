@@ -1,25 +1,4 @@
-"""The configuration of an agent: a TOML file, overridden by flags.
-
-::
-
-    name = "robot-1"
-    listen = "0.0.0.0:7400"
-    peers = ["10.0.0.2:7400"]
-    secret-file = "/etc/meshlock/secret"     # or: certificates = "/etc/meshlock/certs"
-
-    [pools.docks]
-    permits = 3                              # joined if a neighbour knows it, made otherwise
-    lease = 3.0
-
-Its members choose themselves, unless they are named, the same everywhere::
-
-    members = ["robot-1", "robot-2", "robot-3"]
-
-A pool of the papers, for nodes that do not fail::
-
-    recovery = "none"
-    founder = true                           # on one node only
-"""
+"""The configuration of an agent: a TOML file, overridden by flags."""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractContextManager, suppress
-from hashlib import blake2b
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec.structs import asdict
@@ -40,7 +40,7 @@ LOOKS = 6
 """So often per lease a session is notified, if anything changed."""
 
 MOST_EVENTS = 10_000
-"""That a session keeps until its client asks for them."""
+"""That a session keeps until its client reads them."""
 
 
 class Session:
@@ -52,23 +52,15 @@ class Session:
         sessions[name] = self
         self.grants: dict[str, Grant] = {}
         self.last_grant = 0
-        self.events: list[messages.Event] = []
-        self.last_event = 0
+        self.events: deque[messages.Event] = deque(maxlen=MOST_EVENTS)
         self.over = False
         self.leases: dict[str, float] | None = None  # if renewals are sent, too: the last ones
         self.rests = 0.0  # seconds between two looks at them
         self.news = asyncio.Event()
 
     def notify(self, event: str, grant: str, until: float | None = None) -> None:
-        self.last_event += 1
-        self.events.append(messages.Event(self.last_event, event, grant, until))
-        del self.events[:-MOST_EVENTS]
+        self.events.append(messages.Event(event, grant, until))
         self.news.set()
-
-    def after(self, number: int) -> list[messages.Event]:
-        """Those up to this number are known."""
-        self.events = [event for event in self.events if event.number > number]
-        return self.events
 
     async def wait(self, seconds: float) -> None:
         self.news.clear()
@@ -123,10 +115,6 @@ class Leased:
 
 LOOK = 0.1
 """Seconds between two looks at a pool while somebody waits for it to change."""
-
-LONGEST_POLL = 8.0
-"""Seconds after which a long poll is answered without an event, so that connections
-are not taken for dead on the way."""
 
 STILL_HERE = 15.0
 """Seconds after which a stream without news shows that it goes on."""
@@ -184,50 +172,32 @@ class Interface:
     # -- pools -------------------------------------------------------------------------
 
     @get(POOL, NONE, answers={200: messages.PoolShown}, streams=True)
-    async def show_pool(self, request: HTTPRequest, query: messages.OfPool) -> Response:
+    def show_pool(self, request: HTTPRequest) -> Response:
         """Return one pool as this node sees it, or stream its changes."""
-        name = request.parameters["pool"]
-        shown = self.shown(name)
-        if streamed(request):
-            return Response(kind=EVENTS, stream=self.changes(name))
-        loop = asyncio.get_running_loop()
-        end = loop.time() + min(query.wait, LONGEST_POLL)
-        while shown["version"] == query.version and loop.time() < end:
-            await asyncio.sleep(min(LOOK, max(0.0, end - loop.time())))
-            shown = self.shown(name)
+        shown = self.shown(request.parameters["pool"])
+        if EVENTS in request.header("accept"):
+            return Response(kind=EVENTS, stream=self.changes(shown.pool))
         return answer(shown)
 
     @get(f"{POOL}/who", NONE)
     async def who(self, request: HTTPRequest) -> Picture:
         """Return the holders and waiting clients of a pool at all nodes."""
-        name = request.parameters["pool"]
-        self.shown(name)
+        name = self.shown(request.parameters["pool"]).pool
         return await self.node.pools[name].picture()
 
-    def shown(self, name: str) -> dict[str, Any]:
+    def shown(self, name: str) -> messages.PoolShown:
         pool = self.node.pools.get(name)
         if pool is None:
             raise NoSuchPool.among(name, self.node.registry.known_pools())
-        status = pool.describe()
-        stable = {key: value for key, value in status.items() if key not in CHANGING}
-        for key in ("holding", "waiting"):
-            stable[key] = [
-                {name: value for name, value in one.items() if name not in CHANGING}
-                for one in status.get(key, ())
-            ]
-        version = blake2b(msgspec.json.encode(stable), digest_size=8).hexdigest()
-        return {"pool": name, "version": version, "status": status}
+        return messages.PoolShown(name, cast(PoolStatus, pool.describe()))
 
     async def changes(self, name: str) -> AsyncGenerator[bytes, None]:
         """The pool whenever it has changed, at most every :data:`LOOK` seconds."""
-        version, silent = "", 0.0
-        while True:
-            try:
-                shown = self.shown(name)
-            except NoSuchPool:
-                return
-            if shown["version"] != version:
-                version, silent = shown["version"], 0.0
+        before, silent = None, 0.0
+        while name in self.node.pools:
+            shown = self.shown(name)
+            if (news := steady(shown.status)) != before:
+                before, silent = news, 0.0
                 yield event("pool", shown)
             elif silent > STILL_HERE:
                 silent = 0.0
@@ -300,7 +270,6 @@ class Interface:
         f"{POOL}/acquire",
         {**REFUSED, 503: messages.Why},
         answers={200: messages.Granted},
-        links=["show_grant", "renew", "release"],
     )
     def acquire(
         self, request: HTTPRequest, body: messages.AcquireRequest
@@ -430,24 +399,18 @@ class Interface:
             raise HTTPError(404, "There is no such session: it has ended. Open a new one.")
         return self.sessions[name]
 
-    @get(f"{SESSION}/events", NONE, answers={200: messages.Events}, streams=True)
-    async def session_events(self, request: HTTPRequest, query: messages.OfSession) -> Response:
-        """Return or stream what happens to the grants of a session."""
+    @get(f"{SESSION}/events", NONE, answers={200: EVENTS})
+    def session_events(self, request: HTTPRequest, query: messages.OfSession) -> Response:
+        """Stream what happens to the grants of a session."""
         session = self.session(request.parameters["session"])
-        if streamed(request):
-            return Response(kind=EVENTS, stream=self.stream(session, query.after, query.leases))
-        if not session.after(query.after):
-            await session.wait(min(query.wait, LONGEST_POLL))
-        return answer(messages.Events(session.after(query.after), session.last_event))
+        return Response(kind=EVENTS, stream=self.stream(session, query.leases))
 
-    async def stream(
-        self, session: Session, after: int, leases: bool
-    ) -> AsyncGenerator[bytes, None]:
+    async def stream(self, session: Session, leases: bool) -> AsyncGenerator[bytes, None]:
         if leases and session.leases is None:
             session.leases = {}
         while not session.over:
-            for one in list(session.after(after)):
-                after = one.number
+            while session.events:
+                one = session.events.popleft()
                 yield event(one.event, one)
             lease = session.shortest() if leases else None
             session.rests = STILL_HERE if lease is None else max(LOOK / 2, lease / LOOKS)
@@ -470,5 +433,8 @@ def event(kind: str, value: object) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (kind.encode(), msgspec.json.encode(value))
 
 
-def streamed(request: HTTPRequest) -> bool:
-    return EVENTS in request.header("accept")
+def steady(value: Any) -> Any:
+    """Without what changes all the time."""
+    if isinstance(value, dict):
+        return {key: steady(it) for key, it in value.items() if key not in CHANGING}
+    return [steady(it) for it in value] if isinstance(value, list) else value

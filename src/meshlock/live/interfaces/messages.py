@@ -16,7 +16,6 @@ from meshlock.live.pools.status import PoolStatus
 TTL = 30.0
 
 Text = Annotated[str, msgspec.Meta(max_length=1000)]
-Wait = Annotated[float, limits.WAIT.meta]
 
 
 class Asked(msgspec.Struct, forbid_unknown_fields=True):
@@ -89,20 +88,10 @@ class JoinFrom(Asked):
     node: limits.Name
 
 
-class OfPool(Asked):
-    """With the ``version`` of an earlier answer: wait up to ``wait`` seconds for another."""
-
-    version: str = ""
-    wait: Wait = 0.0
-
-
 class OfSession(Asked):
-    """``leases``: send renewals, too. Without a stream: what comes after number ``after``, for
-    which up to ``wait`` seconds are waited."""
+    """``leases``: send renewals, too."""
 
     leases: bool = False
-    after: limits.Count = 0
-    wait: Wait = 0.0
 
 
 class Why(msgspec.Struct):
@@ -162,15 +151,9 @@ class Opened(msgspec.Struct):
 
 
 class Event(msgspec.Struct):
-    number: int
     event: str
     grant: str
     until: float | None = None
-
-
-class Events(msgspec.Struct):
-    events: list[Event]
-    last: int
 
 
 class Members(msgspec.Struct):
@@ -187,5 +170,4 @@ class Removed(msgspec.Struct):
 
 class PoolShown(msgspec.Struct):
     pool: str
-    version: str
     status: PoolStatus

@@ -56,9 +56,6 @@ class Operation(msgspec.Struct, frozen=True):
     public: bool = False
     """Needs no token."""
 
-    links: Sequence[str] = ()
-    """What can be done with the grant that the answer names."""
-
     streams: bool = False
     """A client that accepts ``text/event-stream`` gets events as they come."""
 
@@ -180,10 +177,6 @@ def described(one: Operation, token: bool) -> dict[str, Any]:
             str(code): response(code, kind, one.streams) for code, kind in answers.items()
         },
     }
-    if one.links:
-        given = {"parameters": {"grant": "$response.body#/grant"}}
-        links = {name: {"operationId": name, **given} for name in one.links}
-        found["responses"]["200"]["links"] = links
     if one.body is not None:
         needed = any(field.required for field in msgspec.structs.fields(one.body))
         content = {JSON: {"schema": schema(one.body)}}

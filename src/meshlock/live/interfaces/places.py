@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Hashable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -96,35 +96,6 @@ class Guest(Protocol):
 Kind = TypeVar("Kind", bound=Guest)
 
 
-class Tally:
-    """How many each has, and who has the most; every step takes the same time."""
-
-    def __init__(self) -> None:
-        self.counts: dict[Hashable, int] = {}
-        self.having: dict[int, dict[Hashable, None]] = {}  # who has this number
-        self.most = 0
-
-    def change(self, who: Hashable, by: int) -> None:
-        """By one, up or down."""
-        before = self.counts.pop(who, 0)
-        if before:
-            del self.having[before][who]
-        count = before + by
-        if count:
-            self.counts[who] = count
-            self.having.setdefault(count, {})[who] = None
-        self.most = max(self.most, count)
-        if before and not self.having[before]:
-            del self.having[before]
-            if before == self.most:
-                self.most = count
-
-    def largest(self, rather: Hashable) -> Hashable:
-        """One that has the most; ``rather`` this one, if it has as many."""
-        having = self.having[self.most]
-        return rather if rather in having else next(iter(having))
-
-
 class ClientPlaces(Generic[Kind]):
     """``waits``: the first to come stays. Else it is the first who leaves, for it has had its
     time."""
@@ -133,15 +104,14 @@ class ClientPlaces(Generic[Kind]):
         self.most = most
         self.waits = waits
         self.count = 0
-        self.users = Tally()
-        self.processes: dict[Hashable, Tally] = {}
+        self.users: Counter[Hashable] = Counter()  # connections of each
         self.guests: dict[Caller, dict[Kind, None]] = {}
 
     def enter(self, guest: Kind) -> Kind | None:
         """The result must leave."""
-        owner = guest.owner
-        self.guests.setdefault(owner, {})[guest] = None
-        self.tally(owner, 1)
+        self.guests.setdefault(guest.owner, {})[guest] = None
+        self.users[guest.owner.user] += 1
+        self.count += 1
         if self.count <= self.most:
             return None
         victim = self.victim(guest)
@@ -157,16 +127,11 @@ class ClientPlaces(Generic[Kind]):
         del guests[guest]
         if not guests:
             del self.guests[owner]
-        self.tally(owner, -1)
+        self.users[owner.user] -= 1
+        if not self.users[owner.user]:
+            del self.users[owner.user]
+        self.count -= 1
         return True
-
-    def tally(self, owner: Caller, by: int) -> None:
-        self.count += by
-        self.users.change(owner.user, by)
-        processes = self.processes.setdefault(owner.user, Tally())
-        processes.change(owner.process, by)
-        if not processes.counts:
-            del self.processes[owner.user]
 
     def victim(self, newcomer: Kind) -> Kind:
         guests = self.guests[self.largest(newcomer.owner)]
@@ -176,8 +141,11 @@ class ClientPlaces(Generic[Kind]):
         return newcomer
 
     def largest(self, rather: Caller) -> Caller:
-        user = self.users.largest(rather.user)
-        return Caller(user, self.processes[user].largest(rather.process))
+        """The process that has the most, of the user that has the most; ``rather`` this one, if it
+        has as many. Asked only when there is no place left."""
+        user = max(self.users, key=lambda user: (self.users[user], user == rather.user))
+        own = [owner for owner in self.guests if owner.user == user]
+        return max(own, key=lambda owner: (len(self.guests[owner]), owner == rather))
 
 
 class Turns(Generic[Kind]):

@@ -102,7 +102,6 @@ DEAD = Range("dead", 0.001, 3600.0, "seconds without a message after which a lin
 CLOCK_RATE = Range("clock-rate", 0.01, 100.0, "how fast the clock of leases runs, for tests")
 CUT = Range("seconds (of a cut)", 1.0, 600.0, "how long the page cuts a link", " s")
 MEMBERS = Range("members", 1, 101, "how many members a pool with leases has")
-WAIT = Range("wait", 0.0, 60.0, "how long an answer over HTTP waits for a change", " s")
 STAY = Range(
     "promote-after, replace-after",
     0.1,
