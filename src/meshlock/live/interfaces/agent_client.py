@@ -10,7 +10,7 @@ of, unless the agent says in time that it was renewed: it is asked while a third
 A child process made by fork has nothing of its parent: its client makes connections of its own.
 
 Rules of this file: what happens to a session, a grant or a release because a connection ended is
-decided here. It waits only by :class:`Wires`. Those of threads block (:mod:`.client`), so that a
+decided here. It waits only by its *wires*. Those of threads block (:mod:`.client`), so that a
 coroutine of this file never suspends there, and :func:`finished` runs it to its end; those of event
 loops suspend (:mod:`.async_client`).
 """
@@ -39,61 +39,17 @@ from meshlock.live.pools.grants import Grant, Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-    from contextlib import AbstractAsyncContextManager
-    from typing import Any, Protocol, TypeVar
+    from collections.abc import Callable, Coroutine, Sequence
+    from typing import Any, TypeAlias, TypeVar
 
-    from meshlock.live.interfaces.agent_protocol import AgentExchange, Answer
+    from meshlock.live.interfaces.agent_connection import Connection
+    from meshlock.live.interfaces.agent_protocol import Answer
+    from meshlock.live.interfaces.async_client import Line, LoopWires
+    from meshlock.live.interfaces.client import BlockingWires
 
+    AgentLine: TypeAlias = Connection | Line
+    Wires: TypeAlias = BlockingWires | LoopWires
     Result = TypeVar("Result")
-
-    class AgentLine(Protocol):
-        """One connection to the agent."""
-
-        @property
-        def exchange(self) -> AgentExchange: ...
-        @property
-        def over(self) -> bool:
-            """Has it ended, as far as is known without using it?"""
-
-        def call(
-            self, method: str, path: str, body: str, within: float | None
-        ) -> Answer | Awaitable[Answer]:
-            """:class:`AgentGone` without an answer, and :class:`NotInTime` if there is none
-            ``within`` these seconds."""
-
-        def release(self, what: Unreleased, held: int) -> None:
-            """Send that, and do not wait for the answer."""
-
-        def shut_down(self) -> None:
-            """End it; a caller that waits for an answer gets :class:`AgentGone`."""
-
-        def close(self) -> None:
-            """End it when all is sent; nothing is waited for."""
-
-    class Wires(Protocol):
-        """How a client connects and waits."""
-
-        def lock(self) -> AbstractAsyncContextManager[object]:
-            """Held while a session is opened."""
-
-        async def sleep(self, seconds: float) -> None: ...
-
-        async def open(self, client: AgentClient) -> AgentLine:
-            """A connection, among ``client.lines`` from before it can be used."""
-
-        async def follow(self, session: AgentSession, path: str) -> Answer:
-            """Have the agent send events of this session on its own connection."""
-
-        def receive(self, session: AgentSession) -> None:
-            """Pass on the events that have come."""
-
-        def release_soon(self, client: AgentClient) -> None:
-            """Have a task call :meth:`AgentClient.release_again`, where there are tasks."""
-
-        def abandon(self, lines: Iterable[AgentLine]) -> None:
-            """In a child process: close our copies, and do not end what the parent uses."""
-
 
 PATIENCE = 30.0
 """Seconds for which a request goes on asking for an agent that went away."""
@@ -213,7 +169,8 @@ class AgentClient:
         """We are in a child process, and what the parent holds is not ours."""
         lines, session = self.lines, self.session
         self.start_anew()
-        self.wires.abandon(lines)
+        for line in lines:
+            self.wires.abandon(line)
         if session is not None:
             session.end(Grant._disown)
 
@@ -328,7 +285,7 @@ class AgentClient:
             session = AgentSession(line, understood(said)["session"])
             leases = "?leases=true" if self.leases else ""
             path = f"/v1/sessions/{session.name}/events{leases}"
-            status, said = await self.wires.follow(session, path)
+            status, said = await self.wires.follow(line, path, session.told)
             if status != 200:
                 raise refusal(status, said)
             if line.over:

@@ -93,7 +93,7 @@ class Connection:
     over = False
     """That it has ended is seen when it is used."""
 
-    def __init__(self, place: str | None = None, among: set[Connection] | None = None) -> None:
+    def __init__(self, place: str | None = None, among: set[Any] | None = None) -> None:
         """It is ``among`` those which their owner knows from before it can be used."""
         self.place = place or default_socket()
         try:

@@ -83,7 +83,7 @@ def json_body(**values: Any) -> str:
         values["label"] = fitting(label)
     try:
         return ENCODE(values)
-    except (TypeError, ValueError):  # numbers of other classes, too long, or no numbers at all
+    except (TypeError, ValueError):  # numbers of other classes, or none, or with too many digits
         from meshlock.live.machine import limits
 
         return ENCODE({name: limits.checked(name, value) for name, value in values.items()})
@@ -103,11 +103,13 @@ def acquire_body(
 ) -> str:
     """The same for what is asked for most; the deadline ``due`` is by :func:`.clock.seconds`. What
     changes from one attempt to the next comes last."""
+    if not (type(want) is int and type(priority) is int and type(label) is str):
+        from meshlock.live.machine import limits
+
+        want, priority = limits.WANT.whole(want), limits.PRIORITY.whole(priority)
+        label = limits.label(label)
     given = {"want": want, "priority": priority, "timeout": timeout, "label": label}
-    try:
-        body = repeated_body(**given, session=session)
-    except TypeError:  # a value that cannot be remembered
-        body = json_body(**given, session=session)
+    body = repeated_body(**given, session=session)
     if request:
         body = f'{body[:-1]},"request":"{request}"}}'
     if due is not None:

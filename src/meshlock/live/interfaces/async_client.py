@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Coroutine, Generator, Iterable
+from collections.abc import Awaitable, Coroutine, Generator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -43,7 +43,6 @@ from meshlock.live.pools.grants import Acquire, Grant, Pool
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from meshlock.live.interfaces.agent_client import AgentLine
     from meshlock.live.interfaces.agent_protocol import Answer
     from meshlock.live.pools.status import Status
 
@@ -169,10 +168,9 @@ class LoopWires:
         line.ended = client.lost
         return line
 
-    async def follow(self, session: AgentSession, path: str) -> Answer:
-        line = cast(Line, session.line)
-        line.told = session.told
-        return await line.call("GET", path, "", patience(), STREAM)
+    async def follow(self, line: Any, path: str, told: Callable[[dict[str, Any]], None]) -> Answer:
+        line.told = told
+        return await line.call("GET", path, "", patience(), STREAM)  # type: ignore[no-any-return]
 
     def receive(self, session: AgentSession) -> None:
         """The loop has done that."""
@@ -214,13 +212,12 @@ class LoopWires:
         finally:
             holding.asking = False
 
-    def abandon(self, lines: Iterable[AgentLine]) -> None:
+    def abandon(self, line: Any) -> None:
         """The loop of the parent is of no use here, and would miss a file that was closed."""
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for line in cast("Iterable[Line]", lines):
-            if not line.over:
-                os.dup2(nothing, line.transport.get_extra_info("socket").fileno())
-        os.close(nothing)
+        if not line.over:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nothing, line.transport.get_extra_info("socket").fileno())
+            os.close(nothing)
 
 
 class Client:

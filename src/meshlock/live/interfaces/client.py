@@ -24,10 +24,10 @@ from meshlock.live.pools.grants import AnyBlockingPool, BlockingGrant, seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable
+    from collections.abc import Coroutine
     from typing import Any, TypeVar
 
-    from meshlock.live.interfaces.agent_client import AgentLine, AgentSession
+    from meshlock.live.interfaces.agent_client import AgentSession
     from meshlock.live.interfaces.agent_protocol import Answer
     from meshlock.live.pools.grants import Asked, Grant
     from meshlock.live.pools.status import Status
@@ -66,22 +66,25 @@ class BlockingWires:
     """Connects and waits by blocking the thread."""
 
     def lock(self) -> ThreadLock:
+        """Held while a session is opened."""
         return ThreadLock()
 
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
     async def open(self, client: AgentClient) -> Connection:
-        return Connection(client.place, client.lines)  # type: ignore[arg-type]
+        """A connection, among ``client.lines`` from before it can be used."""
+        return Connection(client.place, client.lines)
 
-    async def follow(self, session: AgentSession, path: str) -> Answer:
-        return session.line.follow(path)  # type: ignore[attr-defined,no-any-return]
+    async def follow(self, line: Any, path: str, _: object) -> Answer:
+        """Have the agent send events of a session on its own connection."""
+        return line.follow(path)  # type: ignore[no-any-return]
 
     def receive(self, session: AgentSession, seconds: float = 0.0) -> None:
-        """Events of the agent; the thread that receives one passes it to its grant."""
+        """Pass on the events that have come, or come within this time."""
         line: Any = session.line
         if not line.reading.acquire(timeout=seconds or 0.0):
-            return  # another thread receives it
+            return  # another thread receives them
         try:
             if not session.over:
                 for event in line.events(seconds):
@@ -94,9 +97,9 @@ class BlockingWires:
     def release_soon(self, client: AgentClient) -> None:
         """There are no tasks: the caller does it, or the next request."""
 
-    def abandon(self, lines: Iterable[AgentLine]) -> None:
-        for line in lines:
-            line.socket.close()  # type: ignore[attr-defined]
+    def abandon(self, line: Any) -> None:
+        """In a child process: close our copy, and do not end what the parent uses."""
+        line.socket.close()
 
 
 WIRES = BlockingWires()

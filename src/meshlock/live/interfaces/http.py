@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import AbstractContextManager, suppress
 from typing import Any, cast
 
@@ -99,20 +99,6 @@ class Session:
         self.news.set()
 
 
-class Leased:
-    """A grant that belongs to no session: its time to live, and what happens when that is over."""
-
-    def __init__(self, grant: Grant, ttl: float, later: Callable[..., Any]) -> None:
-        self.grant = grant
-        self.ttl = ttl
-        self.later = later
-        self.timer = later(ttl, "http", grant.release)
-
-    def renew(self) -> None:
-        self.timer.cancel()
-        self.timer = self.later(self.ttl, "http", self.grant.release)
-
-
 LOOK = 0.1
 """Seconds between two looks at a pool while somebody waits for it to change."""
 
@@ -136,7 +122,7 @@ class Interface:
         self.sessions: dict[str, Session] = {}
         self.requests: dict[str, Acquire] = {}  # that wait, by the names that clients gave them
         self.grants: dict[str, Grant] = {}  # of sessions and others
-        self.leased: dict[str, Leased] = {}
+        self.ttls: dict[str, tuple[float, asyncio.TimerHandle]] = {}  # of those without a session
 
     # -- how the agent is --------------------------------------------------------------
 
@@ -315,7 +301,7 @@ class Interface:
         """The grant has a name, and an end whatever becomes of the program that asked for it."""
         if session is None:
             name = secrets.token_urlsafe(12)
-            self.leased[name] = Leased(grant, ttl, self.node.mesh.failures.later)
+            self.ttls[name] = ttl, self.node.mesh.failures.later(ttl, "http", grant.release)
         else:
             session.last_grant += 1
             name = f"{session.name}-{session.last_grant}"
@@ -329,9 +315,8 @@ class Interface:
         return known
 
     def known(self, name: str, grant: Grant) -> messages.Granted:
-        until, leased = grant.until, self.leased.get(name)
+        until, (ttl, _) = grant.until, self.ttls.get(name, (None, None))
         permits = grant.permits or self.node.pools[grant.pool].permits
-        ttl = None if leased is None else leased.ttl
         return messages.Granted(
             grant=name,
             pool=grant.pool,
@@ -349,7 +334,7 @@ class Interface:
     def ended(self, name: str, session: Session | None) -> None:
         grant = self.grants.pop(name)
         if session is None:
-            self.leased.pop(name).timer.cancel()
+            self.ttls.pop(name)[1].cancel()
             return
         del session.grants[name]
         if session.leases is not None:
@@ -379,11 +364,13 @@ class Interface:
     def renew(self, request: HTTPRequest) -> messages.Renewed:
         """Renew a grant for another ttl."""
         name = request.parameters["grant"]
-        grant, leased = self.held(name), self.leased.get(name)
-        if leased is None:
+        grant = self.held(name)
+        if name not in self.ttls:
             raise Refused("This grant has no ttl: it lasts as long as its session.")
-        leased.renew()
-        return messages.Renewed(leased.ttl, grant.lease)
+        ttl, timer = self.ttls[name]
+        timer.cancel()
+        self.ttls[name] = ttl, self.node.mesh.failures.later(ttl, "http", grant.release)
+        return messages.Renewed(ttl, grant.lease)
 
     # -- sessions ----------------------------------------------------------------------
 
@@ -399,11 +386,15 @@ class Interface:
             raise HTTPError(404, "There is no such session: it has ended. Open a new one.")
         return self.sessions[name]
 
-    @get(f"{SESSION}/events", NONE, answers={200: EVENTS})
+    @get(f"{SESSION}/events", NONE, answers={200: messages.Events}, streams=True)
     def session_events(self, request: HTTPRequest, query: messages.OfSession) -> Response:
-        """Stream what happens to the grants of a session."""
+        """Return what has happened to the grants of a session, or stream it."""
         session = self.session(request.parameters["session"])
-        return Response(kind=EVENTS, stream=self.stream(session, query.leases))
+        if EVENTS in request.header("accept"):
+            return Response(kind=EVENTS, stream=self.stream(session, query.leases))
+        news = list(session.events)
+        session.events.clear()
+        return answer(messages.Events(news))
 
     async def stream(self, session: Session, leases: bool) -> AsyncGenerator[bytes, None]:
         if leases and session.leases is None:

@@ -156,6 +156,10 @@ class Event(msgspec.Struct):
     until: float | None = None
 
 
+class Events(msgspec.Struct):
+    events: list[Event]
+
+
 class Members(msgspec.Struct):
     members: list[str]
 
