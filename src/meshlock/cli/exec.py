@@ -75,7 +75,7 @@ def execute(
 
     from meshlock.live.interfaces.agent_client import AgentClient, finished
     from meshlock.live.interfaces.agent_connection import default_socket
-    from meshlock.live.interfaces.agent_protocol import acquire_body, understood
+    from meshlock.live.interfaces.agent_protocol import acquire_body
     from meshlock.live.interfaces.client import WIRES
     from meshlock.live.machine import labels, limits
     from meshlock.live.pools.grants import moment
@@ -93,10 +93,6 @@ def execute(
     variables = ["MESHLOCK_SLOTS"] if slots_to is None else ["MESHLOCK_SLOTS", slots_to]
     agent = AgentClient(socket or default_socket(), WIRES, leases=True)
     finished(agent.current())
-    if slots_to is not None:
-        status, answer = finished(agent.call("GET", f"/v1/pools/{pool}"))
-        if status == 200 and understood(answer)["status"].get("slots") == []:
-            raise Refused(nameless(pool, slots_to))
     said = Timer(SILENT, say_why, (pool, socket))
     said.daemon = True
     said.start()
@@ -109,7 +105,10 @@ def execute(
     finally:
         said.cancel()
     if slots_to is not None and not grant["slots"]:
-        raise Refused(nameless(pool, slots_to))
+        raise Refused(
+            f"The permits of {pool} have no names, so {slots_to} would be empty: leave out "
+            f"--slots-to, or make a pool whose permits have names, such as --pool {pool}=0,1."
+        )
     if grant["met"] is False:
         click.echo(f"meshlock: the permits came after the deadline of {deadline:g} s.", err=True)
     code = run(command, pool, grant, session, variables)
@@ -127,13 +126,6 @@ def say_why(pool: str, socket: str | None) -> None:
         said = Connection(socket).ask("GET", f"/v1/pools/{pool}", timeout=0.0)["status"]
         if not said["known"]:
             click.echo(f"meshlock: {pool}: {said['why']}", err=True)
-
-
-def nameless(pool: str, variable: str) -> str:
-    return (
-        f"The permits of {pool} have no names, so {variable} would be empty: leave out --slots-to, "
-        f"or make a pool whose permits have names, such as --pool {pool}=0,1."
-    )
 
 
 def run(
@@ -163,54 +155,50 @@ def run(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal signals the command itself
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda received, _: child.send_signal(received))
-    permits = HeldPermits(grant, child)
-    threading.Thread(target=permits.watch, args=(session,), daemon=True).start()
+    threading.Thread(target=watch, args=(child, grant, session), daemon=True).start()
     code = child.wait()
     return code if code >= 0 else 128 - code
 
 
-class HeldPermits:
-    """What the command runs on, and how it ends when they go."""
+def watch(child: subprocess.Popen[bytes], grant: dict[str, Any], session: AgentSession) -> None:
+    """Stop the command when its permits go: the agent sends how long the lease is, or that it is
+    lost; or the connection ends."""
+    from meshlock.live.interfaces.agent_protocol import AgentGone
 
-    def __init__(self, grant: dict[str, Any], child: subprocess.Popen[bytes]) -> None:
-        self.child = child
-        self.until: float | None = grant["until"]  # of CLOCK_BOOTTIME
-        self.notice = IN_TIME * (grant["lease"] or 0.0)
+    line: Any = session.line
+    until: float | None = grant["until"]  # of CLOCK_BOOTTIME
+    notice, why = IN_TIME * (grant["lease"] or 0.0), ""
+    try:
+        while not why and (left := left_until(until)) > notice:
+            for news in line.events(min(left - notice, 1.0)):
+                if news["event"] == "lost":
+                    why = "the permits were revoked"
+                else:
+                    until = news["until"]
+    except AgentGone:
+        why = "the agent closed the connection"
+    stop(child, why or "the lease was not renewed", until)
 
-    def watch(self, session: AgentSession) -> None:
-        """The agent sends how long the lease is, or that it is lost; or the connection ends."""
-        from meshlock.live.interfaces.agent_protocol import AgentGone
 
-        line: Any = session.line
+def left_until(end: float | None) -> float:
+    from meshlock.live.machine import clock
+
+    return GRACE if end is None else end - clock.seconds()
+
+
+def stop(child: subprocess.Popen[bytes], why: str, until: float | None) -> None:
+    import contextlib
+    import subprocess
+
+    if child.poll() is not None:
+        return
+    click.echo(f"meshlock: {why}; the command is stopped.", err=True)
+    with contextlib.suppress(ProcessLookupError):
+        child.terminate()
         try:
-            while (left := self.left()) > self.notice:
-                for news in line.events(min(left - self.notice, 1.0)):
-                    if news["event"] == "lost":
-                        self.stop("the permits were revoked")
-                        return
-                    self.until = news["until"]
-            self.stop("the lease was not renewed")
-        except AgentGone:
-            self.stop("the agent closed the connection")
-
-    def left(self) -> float:
-        from meshlock.live.machine import clock
-
-        return GRACE if self.until is None else self.until - clock.seconds()
-
-    def stop(self, why: str) -> None:
-        import contextlib
-        import subprocess
-
-        if self.child.poll() is not None:
-            return
-        click.echo(f"meshlock: {why}; the command is stopped.", err=True)
-        with contextlib.suppress(ProcessLookupError):
-            self.child.terminate()
-            try:
-                self.child.wait(max(0.0, min(GRACE, self.left() - LAST_MOMENT)))
-            except subprocess.TimeoutExpired:
-                self.child.kill()
+            child.wait(max(0.0, min(GRACE, left_until(until) - LAST_MOMENT)))
+        except subprocess.TimeoutExpired:
+            child.kill()
 
 
 def die_with_parent() -> Any:

@@ -13,6 +13,7 @@ from meshlock.settings import option
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.table import Table
+    from rich.text import Text
 
     from meshlock.live.interfaces.agent_connection import Connection
 
@@ -84,10 +85,16 @@ def links(known: dict[str, Any]) -> RenderableType:
     rows: Rows = []
     for peer, link in sorted(known.items()):
         state = text("up", style="green") if link["up"] else text("down", style="red")
-        if link["left"] or link.get("gone"):
-            state = text("left" if link["left"] else "gone", style="dim")
-        rows.append([peer, state, link["address"] or "", str(link["unacknowledged"] or "")])
+        rows.append(
+            [peer, away(link) or state, link["address"] or "", str(link["unacknowledged"] or "")]
+        )
     return Narrowing(["link", "state", "address", "unacknowledged>"], rows)
+
+
+def away(one: dict[str, Any]) -> Text | None:
+    """A node that left in good order, or that is not missed any more."""
+    word = "left" if one["left"] else "gone" if one.get("gone") else ""
+    return text(word, style="dim") if word else None
 
 
 def pools(found: dict[str, Any], rates: dict[str, float] | None) -> list[RenderableType]:
@@ -215,17 +222,13 @@ def lasting(seconds: float) -> str:
 
 def chart(me: str, known: dict[str, Any]) -> list[RenderableType]:
     """The whole mesh, the nearest first, those who cannot be reached last."""
-    from math import inf
-
-    def distance(name: str) -> float:
-        away: float | None = known[name]["distance"]
-        return inf if away is None else away
-
     nodes = table("node", "links away>", "linked to")
-    for name in sorted(known, key=lambda name: (distance(name), name)):
+    reached = [name for name in known if known[name]["distance"] is not None]
+    nearest = sorted(reached, key=lambda name: (known[name]["distance"], name))
+    for name in [*nearest, *sorted(known.keys() - reached)]:
         node, links = known[name], " ".join(known[name]["links"])
-        if node["left"] or node.get("gone"):
-            nodes.add_row(name, text("left" if node["left"] else "gone", style="dim"))
+        if shown := away(node):
+            nodes.add_row(name, shown)
         elif node["distance"] is None:
             nodes.add_row(name, text("unreachable", style="red"), text(links, style="dim"))
         else:
