@@ -116,6 +116,33 @@ class Pipe:
         self.writes.append(data)
 
 
+def test_a_stream_that_ends_with_its_connection_writes_no_more() -> None:
+    """As where the session ends just then: what waits for its news may not see that it is
+    cancelled."""
+
+    async def until_cancelled() -> AsyncGenerator[bytes, None]:
+        yield b"begun"
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+    async def story() -> None:
+        endless = Route("GET", "/", lambda _: Response(kind="text/plain", stream=until_cancelled()))
+        found = server.Server(Site([endless]), None)
+        connection, pipe = server.ServedConnection(found), Pipe()
+        connection.connection_made(cast(asyncio.Transport, pipe))
+        connection.receive(get("/", last=False))
+        await eventually(lambda: pipe.writes and pipe.writes[-1].endswith(b"begun\r\n"))
+        pipe.writes.clear()
+        task = connection.task
+        connection.connection_lost(None)
+        assert task is not None
+        await task
+        assert pipe.writes == []
+        found.sweeping.cancel()
+
+    run(story)
+
+
 def test_an_answer_that_nobody_waits_for_leaves_with_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -306,6 +306,8 @@ class ServedConnection(asyncio.BufferedProtocol):
                 await self.writable.wait()
                 if self.closed:
                     return
+        if self.closed:  # it may have ended although it was cancelled
+            return
         self.transport.write(b"0\r\n\r\n")
         self.streaming = False
         if not request.safe:
