@@ -54,7 +54,7 @@ $(VENV)/base: pyproject.toml
 
 $(VENV)/dev: $(VENV)/base
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[plot,live,web,zenoh,fast]' --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[plot,live,discovery,web,zenoh,fast]' --group dev
 	touch $@
 
 # The compiled wheel is built from a copy, so that no .so ever lies in src/. CFLAGS are Python's
@@ -78,7 +78,7 @@ dist/compiled: $(VENV)/build pyproject.toml README.md LICENSE $(shell git ls-fil
 .venv-compiled/done: dist/compiled
 	$(PYTHON) -m venv .venv-compiled
 	.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1' simpy
-	.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check '.[plot,live,web,fast]' --group dev
+	.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check '.[plot,live,discovery,web,fast]' --group dev
 	.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/*.whl
 	touch $@
 

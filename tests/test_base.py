@@ -120,6 +120,7 @@ def test_the_laboratory_needs_no_extra(tmp_path: Path) -> None:
         (["demo"], "live"),
         (["certs", "authority"], "live"),
         (["sweep", "any.toml", "--dask", "tcp://127.0.0.1:1"], "cluster"),
+        (["agent", "--discover", "--listen", "127.0.0.1:0"], "discovery"),
     ],
 )
 def test_what_is_missing_is_said_in_a_sentence(command: list[str], extra: str) -> None:

@@ -85,6 +85,10 @@ async def serve(settings: AgentSettings) -> None:
         promises = node._local.promises
         if promises is not None:
             promises.open()  # if nothing can be kept there, say so before anybody relies on it
+        if settings.discover:
+            from meshlock.live.interfaces.discovery import Discovery
+
+            await stack.enter_async_context(Discovery(node))
         for name, pool in settings.pools.items():
             node.pool(name, **pool.given)
         interface = Interface(node, settings.client_pools)

@@ -59,6 +59,7 @@ class AgentSettings(Settings):
     )
     secret_file: str | None = option(None, "Read the join secret from this file.")
     certificates: str | None = option(None, "Read ca.crt, NAME.crt and NAME.key from this folder.")
+    discover: bool = option(False, "Find peers on the local network by zeroconf.")
     create: bool = option(False, "Make the pools at once: this node is the first of them.")
     socket: str | None = option(None, "Listen at this Unix socket for programs of this machine.")
     http: str | None = option(None, "Serve HTTP and the page at this host:port.")

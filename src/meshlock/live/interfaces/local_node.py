@@ -61,6 +61,7 @@ class LocalNode:
         self.promises: Promises | None = None
         if state is not None:
             self.promises = Promises(default_folder(self.name) if state == AUTO else Path(state))
+        self.discovering = False  # may peers be found that no setting names?
         self._mesh: Mesh | None = None
         self.views: Views  # what other nodes say of their pools; there once the node is started
         self._closing = False

@@ -144,7 +144,7 @@ class Registry:
         may (:mod:`~meshlock.live.pools.birth`)."""
         if not on_purpose:
             pool.birth.want(configuration)
-        elif self.node.peers:
+        elif self.node.peers or self.node.discovering:
             task = asyncio.get_running_loop().create_task(self.make_later(pool, configuration))
             self.node.mesh.failures.mind("pool", task)
             self.foundings[pool.name] = task
@@ -161,7 +161,9 @@ class Registry:
         with suppress(TimeoutError):
             async with asyncio.timeout(FIRST_CONTACT):
                 await asyncio.gather(*tried)
-                await asyncio.sleep(heartbeat)
+                await asyncio.sleep(
+                    FIRST_CONTACT if self.node.discovering else self.node.settings.heartbeat
+                )
         if pool.adapter.configuration is not None:
             return
         pool.participation.adopt(configuration, founding=True, opened=False)
@@ -186,7 +188,7 @@ class Registry:
             needs = (1 + len(names) + len(unknown)) // 2 + 1
             linked = frozenset(names & mesh.linked)
             return Expected(needs, frozenset(names), linked, (*unknown, *away))
-        if not self.is_exposed():
+        if not (self.node.discovering or self.is_exposed()):
             return Expected(1)
         callers = frozenset(mesh.linked)
         return Expected(2, callers, callers, calls_at=mesh.address)
@@ -239,7 +241,7 @@ class Registry:
         that a name that nobody has announced is the name of no pool; unless we are cut off."""
         mesh = self.node.mesh
         settled = mesh.time() - self.linked_at >= FIRST_CONTACT
-        hoping = self.node.peers and not mesh.linked
+        hoping = (self.node.peers or self.node.discovering) and not mesh.linked
         pool = self.pools.get(name)
         wanted = pool is not None and pool.birth.wanted is not None
         if not settled or wanted or name in self.foundings or hoping:
