@@ -190,7 +190,7 @@ class Retold(Steps):
         if act.event == "give-back":
             client.want -= act.released
             if self.layered is not None:
-                self.layered.gives_some(client, act.released)
+                self.layered.monitor.gives_some(client.number, act.released)
             return {"client": act.client, "permits": act.released}
         if act.event == "priority":
             client.priority = self.counts(act)

@@ -201,13 +201,6 @@ class LayeredNodes:
         del self.ends[client.number]
         self.monitor.gives_back(now, client.number)
 
-    def changes_priority(self, client: SimulatedClient, priority: int) -> None:
-        if priority > client.priority:
-            self.monitor.raises(client.number)
-
-    def gives_some(self, client: SimulatedClient, permits: int) -> None:
-        self.monitor.gives_some(client.number, permits)
-
     # -- after a step ---------------------------------------------------------------------
 
     def judge(self, now: float, me: int) -> LeaseStep:

@@ -221,6 +221,9 @@ class ScriptedWorld(Steps):
             self.unlink(me, peer)
         agreed = all((b, a) in self.sees for a, b in self.sees)
         self.monitor.changed(agreed and self.graph.components == 1)
+        self.sees_change(me, peer, up)
+
+    def sees_change(self, me: int, peer: int, up: bool) -> None:
         self.text = f"sees the link to {self.called(peer)} {'form' if up else 'fail'}"
         self.link_changes(me, peer, up)
 
@@ -235,9 +238,8 @@ class ScriptedWorld(Steps):
             return
         self.graph.connect(one, other)
         self.monitor.changed(self.graph.components == 1)
-        for node, peer in ((one, other), (other, one)):
-            self.text = f"sees the link to {self.called(peer)} form"
-            self.link_changes(node, peer, True)
+        self.sees_change(one, other, True)
+        self.sees_change(other, one, True)
 
     def link_down(self, one: int, other: int) -> None:
         between = f"{self.called(one)}-{self.called(other)}"
@@ -251,9 +253,8 @@ class ScriptedWorld(Steps):
         if not self.empty_link(one, other, failures, ENDLESS):  # what arrives is answered
             raise Refused(f"The link {between} never becomes idle.")
         self.unlink(one, other)
-        for node, peer in ((one, other), (other, one)):
-            self.text = f"sees the link to {self.called(peer)} fail"
-            self.link_changes(node, peer, False)
+        self.sees_change(one, other, False)
+        self.sees_change(other, one, False)
 
     def first_on(self, one: int, other: int) -> Message | None:
         for message in self.on_the_way:
@@ -310,8 +311,7 @@ class ScriptedWorld(Steps):
         for peer in peers:
             self.unlink(me, peer)
         for peer in peers:
-            self.text = f"sees the link to {self.called(me)} fail"
-            self.link_changes(peer, me, False)
+            self.sees_change(peer, me, False)
 
     def restart(self, me: int, *without: str) -> None:
         """Perhaps without its ``disk``, or without its ``links``."""

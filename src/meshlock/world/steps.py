@@ -172,7 +172,7 @@ class Steps(Effects):
             if self.in_flight == 0 and self.monitor.judges_order:
                 self.monitor.quiet()
         else:
-            self.layered.gives_some(client, part)
+            self.layered.monitor.gives_some(client.number, part)
         tokens, permits = node.tokens(), node.free_permits()
         node.release_some(client.number, part)
         cause = {"client": client.number, "permits": part}
@@ -191,8 +191,8 @@ class Steps(Effects):
             return False
         if client.rival is not None:
             self.monitor.changes(client.rival, self.in_steps(priority), self.in_flight == 0)
-        elif self.layered is not None:
-            self.layered.changes_priority(client, priority)
+        elif self.layered is not None and priority > client.priority:
+            self.layered.monitor.raises(client.number)
         self.gets_priority(client, priority)
         cause = {"client": client.number, **self.urgency(client, priority)}
         self.done(node, "priority", cause, tokens, permits)
