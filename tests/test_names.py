@@ -35,7 +35,6 @@ OF_PAPERS = {
 HOMONYMS = {
     "Outcome",
     "Place",
-    "Sample",
 }
 """Names that still have two meanings. This list only becomes shorter."""
 
