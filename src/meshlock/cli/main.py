@@ -49,6 +49,7 @@ app = Commands(
         "status": "status:status",
         "top": "status:top",
         "chaos": "chaos:chaos",
+        "lesson": "view:lesson",
         "view": "view:view",
         "certs": "certs:certs",
         "pool": "pool:pool",

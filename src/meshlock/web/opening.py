@@ -34,6 +34,7 @@ from meshlock.web.answers import HEADERS, as_json, aside, asked
 from meshlock.web.comparison import TOPOLOGIES, Comparison, simulated_run, written
 from meshlock.web.driving import PageRun, RiddleRun, choices
 from meshlock.web.index import Index, open_trace
+from meshlock.web.lessons import Lesson, lesson, titles
 
 EXAMPLES = Path(__file__).with_name("examples.toml")
 
@@ -55,6 +56,7 @@ def offered() -> dict[str, list[dict[str, Any]]]:
     """The entries by their kinds."""
     scripts = [scenario.scenario(name) for name in scenario.names()]
     return {
+        "lesson": [{"name": name, "title": title} for name, title in titles().items()],
         "scenario": [
             {"name": script.name, "title": script.title, "algorithm": script.algorithm}
             for script in scripts
@@ -157,7 +159,7 @@ class Newest(dict[str, Kind]):
 
 
 class Uploads:
-    """Traces from the disk of the reader: they come in pieces, since requests are short."""
+    """Traces and lessons from the reader's disk: they come in pieces, since requests are short."""
 
     def __init__(self) -> None:
         self.coming: Newest[bytearray] = Newest(MOST_OPEN)
@@ -173,10 +175,12 @@ class Uploads:
             )
         self.coming[name] += piece
 
-    def end(self, name: str, called: str) -> Index:
+    def end(self, name: str, called: str) -> Index | Lesson:
         """The whole file is here; ``called`` is what its owner calls it."""
         self.add(name, b"")
         text = self.coming.pop(name)
+        if called.endswith(".md"):
+            return Lesson(called[:100], text.decode(errors="replace"))
         with TemporaryDirectory() as folder:
             path = Path(folder) / "trace.jsonl"
             path.write_bytes(text)
@@ -197,7 +201,12 @@ class Shelf:
     def __init__(self) -> None:
         self.runs: dict[str, Index] = {}
         self.driven: Newest[PageRun] = Newest(MOST_DRIVEN)  # from the page
+        self.lessons: dict[str, Lesson] = {}  # those of them that are told
         self.opened = ""  # the run to show first, if any
+
+    def add_lesson(self, name: str, told: Lesson) -> None:
+        self.lessons[name] = told
+        self.add_run(name, told.index)
 
     def add_run(self, name: str, index: Index) -> None:
         self.runs.pop(name, None)
@@ -220,7 +229,9 @@ class Shelf:
         return self.driven.get(request.parameters["run"])
 
     def about(self, request: HTTPRequest) -> dict[str, Any]:
-        return (self.find_driven(request) or self.find(request)).about()
+        about = (self.find_driven(request) or self.find(request)).about()
+        told = self.lessons.get(request.parameters["run"])
+        return about if told is None else {**about, "lesson": told.shown()}
 
 
 class Opening:
@@ -249,6 +260,8 @@ class Opening:
             elif kind == "scenario":
                 run += f":{algorithm}"
                 self.shelf.add_run(run, scenario_run(name, algorithm))
+            elif kind == "lesson":
+                self.shelf.add_lesson(run, lesson(name))
             elif kind == "study":
                 self.shelf.add_run(run, example_run(name))
             elif kind == "mutant":
@@ -279,7 +292,11 @@ class Opening:
 
     async def end_file(self, request: HTTPRequest) -> Response:
         name, called = request.parameters["file"], str(asked(request).get("name", ""))
-        self.shelf.add_run(name, await aside(self.uploads.end, name, called))
+        made = await aside(self.uploads.end, name, called)
+        if isinstance(made, Lesson):
+            self.shelf.add_lesson(name, made)
+        else:
+            self.shelf.add_run(name, made)
         return as_json({"run": name})
 
     # -- riddles -----------------------------------------------------------------------------

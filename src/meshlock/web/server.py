@@ -14,6 +14,7 @@ from meshlock.live.interfaces.serving import Access
 from meshlock.live.interfaces.site import Site
 from meshlock.web.desk import Desk
 from meshlock.web.index import open_trace
+from meshlock.web.lessons import lesson
 
 
 def application(desk: Desk) -> Site:
@@ -29,6 +30,13 @@ def serve(trace: Path | None, port: int, browser: bool) -> None:
     if trace is not None:
         desk.shelf.runs["trace"] = open_trace(trace)
         desk.shelf.opened = "trace"
+    asyncio.run(until_told(application(desk), port, browser))
+
+
+def serve_lesson(name: str, port: int, browser: bool) -> None:
+    desk = Desk()
+    desk.shelf.opened = f"lesson:{name}"
+    desk.shelf.add_lesson(desk.shelf.opened, lesson(name))
     asyncio.run(until_told(application(desk), port, browser))
 
 

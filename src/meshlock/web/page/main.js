@@ -9,6 +9,7 @@ import { Branches } from "./branches.js";
 import { Driving } from "./driving.js";
 import { Editor } from "./editor.js";
 import { keys } from "./keys.js";
+import { Lesson } from "./lesson.js";
 import { Menu } from "./menu.js";
 import { packed, unpacked } from "./packed.js";
 import { pointer } from "./pointer.js";
@@ -20,7 +21,7 @@ import { element, eventsPane, nodePane, permitsBar, stepPane, tip, waitingPane }
 
 const $ = (id) => document.getElementById(id);
 const SPEEDS = [0.5, 1, 2, 4, 8, 16, 32, 64, 128, 512];
-const TABS = ["drive", "step", "waiting", "node", "events", "code"];
+const TABS = ["drive", "lesson", "step", "waiting", "node", "events", "code"];
 const MEANING = {
   safety: "At most k permits may be in use.",
   "one-token": "No step may make or lose a token.",
@@ -52,6 +53,7 @@ export class Page {
     this.editor = inTab ? new Editor(this) : null; // a server runs no text of the page
     $("tab-code").hidden = !inTab;
     this.branches = new Branches(this);
+    this.lesson = new Lesson(this);
     this.made = null; // how the run at hand was made, if no entry of the menu makes it
     this.word = ""; // the same for addresses
     this.controls();
@@ -79,6 +81,10 @@ export class Page {
     this.linked = null;
     $("ask").hidden = true;
     $("tab-drive").hidden = !driven;
+    $("tab-lesson").hidden = !run.about.lesson;
+    if (run.about.lesson) this.lesson.opened(run, step);
+    if (run.about.lesson) this.choose("lesson");
+    else if (this.tab === "lesson") this.choose("step");
     if (driven) this.choose("drive");
     else if (this.tab === "drive") this.choose("step");
     if (this.tab === "code" && !made?.check) this.choose("step");
@@ -126,7 +132,8 @@ export class Page {
     const facts = [setup.algorithm, `${setup.nodes} nodes`, network, `k = ${setup.permits}`, run.steps === 1 ? "1 step" : `${run.steps.toLocaleString("en")} steps`];
     if (setup.pool) facts.unshift(`pool ${setup.pool}`);
     if (setup.seed !== undefined) facts.push(`seed ${setup.seed}`);
-    if (bad.length) {
+    if (about.lesson) $("title").textContent = about.lesson.title;
+    else if (bad.length) {
       $("title").textContent = `${bad[0].property} is violated`;
       facts.unshift(setup.source === "check" ? "counterexample" : setup.source);
       if (about.riddle) $("title").textContent = `Riddle ${about.riddle.number}: found, ${$("title").textContent}`;
@@ -252,6 +259,15 @@ export class Page {
     } else await this.go(to);
   }
 
+  // Go there, and show what happens on the way.
+  async playTo(step) {
+    this.pause();
+    await this.run.load(this.run.number(step));
+    if (still.matches || step <= this.position || step - this.position > 200) await this.go(step);
+    else this.target = step;
+    this.refresh();
+  }
+
   pause() {
     if (!this.playing) return;
     this.playing = false;
@@ -313,7 +329,7 @@ export class Page {
       if (this.position >= run.steps) this.pause();
       this.dirty = true;
     } else if (this.target !== null) {
-      const pace = still.matches ? Infinity : Math.max(2.8, (this.target - this.position) * 3);
+      const pace = still.matches ? Infinity : Math.max(2.8, (this.target - this.position) * (run.about.lesson ? 0.8 : 3));
       this.position = Math.min(this.position + passed * pace, this.target);
       if (this.position >= this.target) {
         this.position = this.target;
@@ -357,7 +373,9 @@ export class Page {
   panes(snapshot, step) {
     const { run } = this;
     permitsBar($("permits"), run, snapshot);
-    if (this.tab === "step") {
+    if (run.about.lesson) $("verdict").hidden = !run.about.violated.some((found) => found.step <= step + 1); // it does not tell the end
+    if (this.tab === "lesson") this.lesson.show($("pane-lesson"));
+    else if (this.tab === "step") {
       stepPane($("pane-step"), run, snapshot, alone || this.driving ? [] : this.leaving(step));
       this.watch(run, step);
     } else if (this.tab === "code" && run.setup.algorithm === this.editor.made) {
@@ -377,7 +395,7 @@ export class Page {
     this.button();
     const cause = run.lines(step)[0] ?? { event: "end" };
     const said = step ? words(cause, (node) => run.called(node), true) + run.chosen(cause) : "the start";
-    $("caption").textContent = step ? `${step}. ${said}` : "The start";
+    $("caption").textContent = run.about.lesson ? this.lesson.said() : step ? `${step}. ${said}` : "The start";
     $("network").setAttribute("aria-label", `The network after step ${step}: ${said}; ${snapshot.used()} of ${run.permits} permits in use, ${snapshot.queue().length} waiting`);
     if (!this.playing) {
       $("says").textContent = `Step ${step}: ${said}`;
@@ -415,6 +433,7 @@ export class Page {
       $(`pane-${name}`).hidden = name !== tab;
     }
     document.documentElement.classList.toggle("editing", tab === "code");
+    document.documentElement.classList.toggle("telling", tab === "lesson");
     if (tab === "code" && !this.editor.algorithm) this.editor.load(this.codeOf()).catch(() => {});
     this.refresh();
   }

@@ -5,7 +5,7 @@ import { call } from "./server.js";
 import { element } from "./side.js";
 
 const $ = (id) => document.getElementById(id);
-const KINDS = { scenario: "Scenarios", mutant: "Mutants", study: "Studies", riddle: "Riddles" };
+const KINDS = { lesson: "Lessons", scenario: "Scenarios", mutant: "Mutants", study: "Studies", riddle: "Riddles" };
 const MOST_BYTES = 32_000_000;
 const PIECE = 60_000; // bytes; requests are short
 
