@@ -104,7 +104,7 @@ async def serve(settings: AgentSettings) -> None:
             )
             places["http"] = await stack.enter_async_context(at_port)
         log_event(INFO, "ready", node=node.name, address=node.address, **places)
-        service.ready()
+        service.ready(node)
         await stop.wait()
         service.stopping()
         await node.close()  # waiting requests are answered while their clients are connected

@@ -75,7 +75,7 @@ def execute(
 
     from meshlock.live.interfaces.agent_client import AgentClient, finished
     from meshlock.live.interfaces.agent_connection import default_socket
-    from meshlock.live.interfaces.agent_protocol import acquire_body
+    from meshlock.live.interfaces.agent_protocol import acquire_body, understood
     from meshlock.live.interfaces.client import WIRES
     from meshlock.live.machine import labels, limits
     from meshlock.live.pools.grants import moment
@@ -93,6 +93,10 @@ def execute(
     variables = ["MESHLOCK_SLOTS"] if slots_to is None else ["MESHLOCK_SLOTS", slots_to]
     agent = AgentClient(socket or default_socket(), WIRES, leases=True)
     finished(agent.current())
+    if slots_to is not None:
+        status, answer = finished(agent.call("GET", f"/v1/pools/{pool}"))
+        if status == 200 and understood(answer)["status"].get("slots") == []:
+            raise Refused(nameless(pool, slots_to))
     said = Timer(SILENT, say_why, (pool, socket))
     said.daemon = True
     said.start()
@@ -105,10 +109,7 @@ def execute(
     finally:
         said.cancel()
     if slots_to is not None and not grant["slots"]:
-        raise Refused(
-            f"The permits of {pool} have no names, so {slots_to} would be empty: leave out "
-            f"--slots-to, or make a pool whose permits have names, such as --pool {pool}=0,1."
-        )
+        raise Refused(nameless(pool, slots_to))
     if grant["met"] is False:
         click.echo(f"meshlock: the permits came after the deadline of {deadline:g} s.", err=True)
     code = run(command, pool, grant, session, variables)
@@ -126,6 +127,13 @@ def say_why(pool: str, socket: str | None) -> None:
         said = Connection(socket).ask("GET", f"/v1/pools/{pool}", timeout=0.0)["status"]
         if not said["known"]:
             click.echo(f"meshlock: {pool}: {said['why']}", err=True)
+
+
+def nameless(pool: str, variable: str) -> str:
+    return (
+        f"The permits of {pool} have no names, so {variable} would be empty: leave out --slots-to, "
+        f"or make a pool whose permits have names, such as --pool {pool}=0,1."
+    )
 
 
 def run(

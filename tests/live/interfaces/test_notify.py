@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from meshlock.live.interfaces.notify import Service, watchdog
+from meshlock import Node
+from meshlock.live.interfaces.notify import Service, summary, watchdog
 from waiting import LIMIT
 
 PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
@@ -44,29 +45,41 @@ def test_a_real_agent_is_ready_feeds_the_watchdog_and_says_that_it_stops(tmp_pat
             stderr=subprocess.DEVNULL,
         )
         try:
-            heard(listener, "READY=1")
+            lines = heard(listener, "READY=1")
             assert (tmp_path / "socket").exists()  # it listens
+            assert lines[-1] == (
+                "STATUS=0 links up, 1 pool, 0 permits held here, 0 requests waiting here."
+            )
             for _ in range(3):
                 heard(listener, "WATCHDOG=1")
             agent.send_signal(signal.SIGTERM)
-            heard(listener, "STOPPING=1")
+            lines = heard(listener, "STOPPING=1")
+            assert lines[-1] == "STATUS=Leaving the mesh."
             assert agent.wait(LIMIT) == 0
         finally:
             agent.kill()
             agent.wait()
 
 
-def test_no_watchdog_is_fed_unasked() -> None:
+def test_the_status_follows_what_clients_do_and_no_watchdog_is_fed_unasked() -> None:
     place = f"@meshlock-test-{os.getpid()}"
 
-    async def serve() -> None:
+    async def serve(listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
         with Service({"NOTIFY_SOCKET": place}) as service:
-            service.ready()
-            assert service.timer is None
+            async with Node("ann") as node:
+                pool = node.pool("docks", permits=3)
+                service.ready(node)
+                await loop.run_in_executor(None, heard, listener, "READY=1")
+                async with pool.acquire(2):
+                    service.beat()
+                    lines = await loop.run_in_executor(None, listener.recv, 4096)
+        assert lines == (
+            b"STATUS=0 links up, 1 pool, 2 permits held here, 0 requests waiting here."
+        )
 
     with systemd(place) as listener:
-        asyncio.run(serve())
-        assert listener.recv(4096) == b"READY=1"
+        asyncio.run(serve(listener))
 
 
 def test_an_agent_without_systemd_says_nothing_and_one_without_its_socket_works(
@@ -74,8 +87,9 @@ def test_an_agent_without_systemd_says_nothing_and_one_without_its_socket_works(
 ) -> None:
     async def serve(environment: dict[str, str]) -> Service:
         with Service(environment) as service:
-            service.ready()
-            service.stopping()
+            async with Node("ann") as node:
+                service.ready(node)
+                service.stopping()
         return service
 
     assert not asyncio.run(serve({})).failed
@@ -88,3 +102,18 @@ def test_the_watchdog_of_another_process_is_not_ours() -> None:
     assert watchdog({"WATCHDOG_USEC": "3000000"}) == 3.0
     assert watchdog({"WATCHDOG_USEC": "3000000", "WATCHDOG_PID": str(os.getpid())}) == 3.0
     assert watchdog({"WATCHDOG_USEC": "3000000", "WATCHDOG_PID": "1"}) is None
+
+
+def test_a_lost_quorum_is_in_the_status() -> None:
+    docks = {
+        "known": True,
+        "holding": [{"want": 1}],
+        "queued": 2,
+        "unready": "quorum lost: 1 of 3 members reachable",
+    }
+    links = {"bob": {"up": True}, "cyd": {"up": False}}
+    pools = {"docks": docks, "ghost": {"known": False, "why": "nobody told us"}}
+    assert summary({"links": links, "pools": pools}) == (
+        "1 link up, 1 pool, 1 permit held here, 2 requests waiting here; "
+        "docks: quorum lost: 1 of 3 members reachable."
+    )

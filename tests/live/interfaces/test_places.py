@@ -24,7 +24,7 @@ from meshlock.live.interfaces.agent_client import Holding
 from meshlock.live.interfaces.agent_connection import Connection
 from meshlock.live.interfaces.agent_protocol import AgentGone, Unreleased
 from meshlock.live.interfaces.async_client import Line
-from meshlock.live.interfaces.places import Caller, ClientPlaces
+from meshlock.live.interfaces.places import Caller, ClientPlaces, Turns
 from waiting import LIMIT, run_in_real_time, sooner_or_later
 
 PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
@@ -77,6 +77,17 @@ def test_nobody_with_fewer_connections_is_turned_away() -> None:
     for process in range(50):
         guest = Guest(Caller(2, process))
         assert places.enter(guest) is not guest, "half of all places are for the other user"
+
+
+def test_requests_are_taken_in_turns_of_users_and_of_their_processes() -> None:
+    turns: Turns[Guest] = Turns()
+    owners = [Caller(1, 1)] * 4 + [Caller(1, 2)] * 2 + [Caller(2, 1)] * 2
+    for owner in owners:
+        turns.add(Guest(owner))
+    taken = []
+    while turns.users:
+        taken.append(turns.next().owner)
+    assert " ".join(f"{user}{process}" for user, process in taken) == "11 21 12 21 11 12 11 11"
 
 
 # -- real agents ------------------------------------------------------------------------------

@@ -4,13 +4,16 @@ As long as there are places, everybody gets one. When there are none, the user w
 room: the user with the most connections, of its processes the one with the most, of these the
 newest connection that holds no permits. That may be the newcomer itself. At a port, where users and
 processes are not known, an address counts as a user.
+
+Requests that come faster than they can be answered are taken in turns: one of each user, of its
+processes one after the other.
 """
 
 from __future__ import annotations
 
 import socket
 import struct
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Hashable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -143,3 +146,26 @@ class ClientPlaces(Generic[Kind]):
         user = max(self.users, key=lambda user: (self.users[user], user == rather.user))
         own = [owner for owner in self.guests if owner.user == user]
         return max(own, key=lambda owner: (len(self.guests[owner]), owner == rather))
+
+
+class Turns(Generic[Kind]):
+    """Who is next, of those who wait."""
+
+    def __init__(self) -> None:
+        self.users: dict[Hashable, dict[Hashable, deque[Kind]]] = {}
+
+    def add(self, guest: Kind) -> None:
+        processes = self.users.setdefault(guest.owner.user, {})
+        processes.setdefault(guest.owner.process, deque()).append(guest)
+
+    def next(self) -> Kind:
+        """The one that had a turn goes to the end of the line."""
+        user, processes = next(iter(self.users.items()))
+        process, guests = next(iter(processes.items()))
+        del self.users[user], processes[process]
+        guest = guests.popleft()
+        if guests:
+            processes[process] = guests
+        if processes:
+            self.users[user] = processes
+        return guest

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections import deque
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import aclosing
 from email.utils import formatdate
@@ -24,6 +23,7 @@ from meshlock.live.interfaces.places import (
     NOBODY,
     Caller,
     ClientPlaces,
+    Turns,
     owner_of,
     room_for_clients,
 )
@@ -345,7 +345,7 @@ class Server:
         self.connections: set[ServedConnection] = set()
         self.listeners: list[socket.socket] = []
         self.opening: set[asyncio.Task[object]] = set()
-        self.waiting: deque[ServedConnection] = deque()  # those whose requests have come
+        self.turns: Turns[ServedConnection] = Turns()  # those whose requests have come
         self.turn: ServedConnection | None = None  # whose turn it is
         self.taking_turns = False
         self.answered = 0  # since the last turn of the loop of which we know
@@ -415,25 +415,24 @@ class Server:
         """To answer it in this turn of the loop; else it is answered in its own turn. So nobody
         keeps the loop from its timers, and others from being heard."""
         mine, self.turn = self.turn is connection, None
-        if self.answered < AT_ONCE and (mine or not self.waiting):
+        if self.answered < AT_ONCE and (mine or not self.turns.users):
             self.answered += 1
             return True
         connection.queued = True
-        self.waiting.append(connection)
+        self.turns.add(connection)
         if not self.taking_turns:
             self.taking_turns = True
             self.loop.call_soon(self.take_turns)
         return False
 
     def take_turns(self) -> None:
-        """Each connection has one request answered, and goes to the end of the line."""
         self.answered = 0
-        while self.waiting and self.answered < AT_ONCE:
-            self.turn = connection = self.waiting.popleft()
+        while self.turns.users and self.answered < AT_ONCE:
+            self.turn = connection = self.turns.next()
             connection.queued = False
             connection.read_on()
         self.turn = None
-        self.taking_turns = bool(self.waiting)
+        self.taking_turns = bool(self.turns.users)
         if self.taking_turns:
             self.loop.call_soon(self.take_turns)
 
