@@ -37,7 +37,10 @@ def setups() -> list[Row]:
     rows: list[Row] = []
 
     def add(algorithm: str, topology: str, nodes: int, **more: Any) -> None:
-        rows.append({"algorithm": algorithm, "topology": topology, "nodes": nodes, **more})
+        permits = str(more.pop("permits", 1))
+        said = {} if permits == "1" else {"permits": permits}
+        row = {"algorithm": algorithm, "topology": topology, "nodes": nodes, **said, **more}
+        rows.append(row)
 
     # The four that TLC has counted too (benchmarks/tla, benchmarks/checker.py).
     add("raymond", "line", 4)
@@ -48,6 +51,22 @@ def setups() -> list[Row]:
     add("suzuki-kasami", "complete", 3, requests=twice(3))
     add("suzuki-kasami", "complete", 4)
     add("lamport", "complete", 3)
+
+    # Permits of several kinds.
+    lab, pair = "gpu:2,licence:1", "gpu:1,licence:1"
+    mixed = ["0:gpu:1@3", "1:gpu:2+licence:1@5", "2:licence:1@1"]
+    apart = ["0:gpu:1@1", "1:gpu:1@9", "2:licence:1@5"]
+    both = ["0:gpu:2+licence:1@3", "1:gpu:1@5", "2:licence:1@1"]
+    crash: Row = {"members": "1", "crashes": 1, "crashing": [1]}
+    add("direct", "complete", 3, permits=lab, requests=mixed)
+    add("direct", "complete", 3, permits=pair, requests=apart, stay=[0])
+    add("direct", "complete", 3, permits=lab, requests=both, release_parts=["0:gpu:1"])
+    add("jiang", "line", 3, permits=lab, requests=both)
+    add("jiang", "complete", 3, permits=lab, requests=mixed, changes=["down 0-2"])
+    add("raynal", "complete", 3, permits=pair, requests=["0:gpu:1", "1:gpu:1+licence:1", "2:gpu:1"])
+    two = ["1:gpu:1+licence:1", "2:licence:1"]
+    add("direct", "complete", 3, permits=pair, requests=["0:gpu:1", *two], **crash)
+    add("jiang", "complete", 3, permits=pair, requests=two, **crash)
 
     # The general scheme: whatever each node does at any moment, on links that keep no order.
     for nodes in (3, 4):

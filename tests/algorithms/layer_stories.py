@@ -12,7 +12,7 @@ from typing import Any
 from layer_world import LEASE, NAMES, World, check
 
 from meshlock.algorithms.actor import NIL, Algorithm
-from meshlock.algorithms.direct import LINES
+from meshlock.algorithms.conflicts import LINES
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.records import Change
 from meshlock.algorithms.recovery.terms import Rules

@@ -7,8 +7,8 @@ from laboratory import run
 from prompt import Scene
 
 from meshlock.algorithms.actor import Effect, Enter
+from meshlock.algorithms.conflicts import LINES
 from meshlock.algorithms.direct import (
-    LINES,
     REST,
     DirectNode,
     GrantMessage,

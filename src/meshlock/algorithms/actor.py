@@ -379,6 +379,7 @@ class Serves(NamedTuple):
     many_clients: bool = False  # several requests of one node at once
     token: bool = True  # one token, so that "one token" and "conservation" mean something
     restless: bool = False  # messages go on even when nothing is asked for
+    kinds: bool = False  # a request may be for several kinds of permits
 
 
 Options = dict[str, str]
@@ -432,4 +433,5 @@ class Algorithm(NamedTuple):
             "many_clients": self.serves.many_clients,
             "token": self.serves.token,
             "restless": self.serves.restless,
+            "kinds": self.serves.kinds,
         }

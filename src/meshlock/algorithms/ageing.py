@@ -110,7 +110,7 @@ class StampedAgeing(Ageing):
         return RankedRequest(asking.sender, NIL, want, priority, base - grants, kind, base)
 
     def stamp(self, queue: Ranked, token: Token) -> None:
-        if len(queue.fresh) > 0:
+        if queue.has_fresh():
             queue.rank_fresh(Met(token.grants - self.step + 1, token.priority, token.given))
 
     def stamp_without_token(self, queue: Ranked, grants: int) -> None:

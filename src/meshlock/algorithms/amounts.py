@@ -48,6 +48,8 @@ def several(permits: int) -> bool:
 def fits(want: int, free: int) -> bool:
     """Are there as many of each kind? Free permits may be below 0. In a pool of one kind this is
     ``want <= free``."""
+    if want <= MOST and free <= MOST:  # of the first kind only, or free is below 0 in some kind
+        return want <= free
     return (free - want + GUARDS) & GUARDS == GUARDS
 
 
@@ -66,9 +68,66 @@ def fields(amount: int) -> list[int]:
     return found
 
 
+def in_all(amount: int) -> int:
+    """How many permits, whatever their kinds."""
+    return amount if -MOST <= amount <= MOST else sum(fields(amount))
+
+
 def amount_of(numbers: Sequence[int]) -> int:
     """The amount with these numbers, in the order of the kinds."""
     return sum([number << FIELD * place for place, number in enumerate(numbers)])
+
+
+def positive(amount: int) -> int:
+    """Of each kind as many, or none where there are less."""
+    if amount >= 0 and amount <= MOST:
+        return amount
+    return amount_of([max(0, number) for number in fields(amount)])
+
+
+# -- single permits, by number: the place of the kind times 2 ** FIELD, and which of it -----------
+
+
+def numbers_of(amount: int) -> tuple[int, ...]:
+    """The permits of an amount, the first kind first."""
+    if amount <= MOST:
+        return tuple(range(amount))
+    counts = enumerate(fields(amount))
+    return tuple([place << FIELD | one for place, count in counts for one in range(count)])
+
+
+def is_among(number: int, amount: int) -> bool:
+    """Is it one of :func:`numbers_of` that amount?"""
+    if number <= MOST:
+        return number < (amount if amount <= MOST else fields(amount)[0])
+    counts = fields(amount)
+    place = number >> FIELD
+    return place < len(counts) and number & MOST < counts[place]
+
+
+def how_many(numbers: Sequence[int]) -> int:
+    """The amount that consists of these permits, which ascend."""
+    if len(numbers) == 0 or numbers[-1] <= MOST:
+        return len(numbers)
+    return sum([1 << FIELD * (number >> FIELD) for number in numbers])
+
+
+def first_of(numbers: Sequence[int], amount: int) -> tuple[int, ...]:
+    """Of these permits, which ascend, the first of each kind that make the amount."""
+    if len(numbers) == 0 or (amount <= MOST and numbers[-1] <= MOST):
+        return tuple(numbers[:amount])
+    counts = [*fields(amount), *[0] * MOST_KINDS]
+    found = []
+    for number in numbers:
+        if counts[number >> FIELD] > 0:
+            counts[number >> FIELD] -= 1
+            found.append(number)
+    return tuple(found)
+
+
+def is_part(part: int, amount: int) -> bool:
+    """Is it some of the amount, and not all?"""
+    return 0 < part != amount and fits(part, amount)
 
 
 def most_of_each(amounts: Sequence[int]) -> int:
@@ -185,6 +244,12 @@ class Kinds:
                     "less, or raise the number of permits."
                 )
         return amount_of(found)
+
+    def total(self, numbers: Mapping[str, int]) -> int:
+        """The amount that :meth:`outward` wrote, whatever there is."""
+        if not all(name in self.names and type(one) is int for name, one in numbers.items()):
+            raise Refused(f"{shown(numbers)} is no amount of {self}.")
+        return amount_of([numbers.get(name, 0) for name in self.names])
 
     def number(self, name: str) -> int:
         """How many permits of this kind there are."""

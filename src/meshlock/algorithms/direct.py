@@ -61,6 +61,7 @@ from meshlock.algorithms.actor import (
     Serves,
 )
 from meshlock.algorithms.ageing import Ageing, NoAgeing, StampedAgeing
+from meshlock.algorithms.conflicts import lines_in_all, order_of, queue_of
 from meshlock.algorithms.ranked import (
     FRESH,
     STRUCK_OUT,
@@ -68,12 +69,8 @@ from meshlock.algorithms.ranked import (
     Asked,
     ClientLines,
     Met,
-    Ranked,
 )
 from meshlock.algorithms.steps import units
-
-LINES = 8
-"""A node has at most this many lines: only its most urgent clients are in the queue."""
 
 REST = 61
 """Grants. A prime, so that it is not always the turn of the same node when the token moves on."""
@@ -169,7 +166,7 @@ class Release(Message):
 
 
 class DirectNode(OpenActor):
-    no_state: ClassVar = ("ageing", "permits", "rest", "unsure")
+    no_state: ClassVar = ("ageing", "permits", "rest", "unsure", "conflicts")
 
     def __init__(
         self,
@@ -193,8 +190,9 @@ class DirectNode(OpenActor):
         self.grants = 0  # made so far, as far as we know; exact with the token
         self.queue: list[Asked] = []  # empty without the token; those that want nothing are last
         self.ahead: list[Ahead] = []  # came ahead of the token; empty with it
-        self.own = Ranked()  # clients that wait here
-        self.lines = ClientLines(max(1, min(permits, LINES)), hop, number)
+        self.conflicts = order_of(permits)
+        self.own = queue_of(permits)  # clients that wait here
+        self.lines = ClientLines(lines_in_all(permits), hop, number)
         self.clients: dict[int, int] = {}  # those inside, and what they hold
 
     # -- a client asks -------------------------------------------------------------------
@@ -334,7 +332,7 @@ class DirectNode(OpenActor):
                     return
                 if other[1] >= since and (other[2] > 0 or other[5] != STRUCK_OUT):
                     rank = other[4] + self.ageing.gain(other[3], priority)
-                    want = min(want, other[2])  # nothing, if it has been granted
+                    want = 0 if other[2] == 0 else want  # nothing, if it has been granted
                     turn = other[5]
                 del self.queue[place]
                 break
@@ -360,19 +358,22 @@ class DirectNode(OpenActor):
 
     def decide(self) -> None:
         """The holder lets its own clients in, sends token or permits to the front, or waits."""
-        while self.holder and self.queue and 0 < self.queue[0][2] <= self.free:
-            node = self.queue[0][0]
+        while self.holder:
+            place = self.conflicts.next_place(self.queue, self.free)
+            if place == NIL:
+                break
+            node = self.queue[place][0]
             if node == self.me:
-                self.let_in()
+                self.let_in(place)
             elif self.free == self.permits or (self.grants + 1) % self.rest == 0:
                 if self.unsure > 0:
                     break  # what is under way must not get lost with us
                 self.give_token(node)
             else:
-                self.grant()
+                self.grant(place)
 
-    def let_in(self) -> None:
-        client = self.lines.placed[self.queue[0][1] % self.lines.count]
+    def let_in(self, place: int) -> None:
+        client = self.lines.placed[self.queue[place][1] % self.lines.count]
         entry = self.own.own[client]
         self.own.remove(entry)
         del self.lines.asked_for[client]
@@ -384,15 +385,15 @@ class DirectNode(OpenActor):
         for one in (line, *self.assign_lines(line)):
             self.ask_anew(one)
 
-    def grant(self) -> None:
+    def grant(self, place: int) -> None:
         """Its row stays, wanting nothing: else the same request, made again, would count."""
-        node, number, want = self.queue[0][:3]
+        node, number, want = self.queue[place][:3]
         self.free -= want
         self.grants += 1
         if self.unsure != NIL:
             self.unsure += 1
         self.send(GrantMessage(node, number, want, self.grants, self.hop))
-        del self.queue[0]
+        del self.queue[place]
         self.queue.append((node, number, 0, 0, 0, 0))
 
     def give_token(self, node: int) -> None:
@@ -453,7 +454,7 @@ class DirectNode(OpenActor):
     def rank_own(self, grants: int) -> None:
         """The queue has the ranks of our lines. The age of our other clients begins now."""
         self.grants = grants
-        if len(self.own.fresh) == 0:
+        if not self.own.has_fresh():
             return
         for node, number, want, priority, rank, _ in self.queue:
             if node == self.me and want > 0:
@@ -584,7 +585,7 @@ ALGORITHMS: list[Algorithm] = [
         make,
         (Request, Token, GrantMessage, Release),
         assumes=Assumptions(routed=True),
-        serves=Serves(priorities=True, many_clients=True),
+        serves=Serves(priorities=True, many_clients=True, kinds=True),
         newcomers=Newcomers(late=late),
         options={
             "ageing": ("stamped", "none"),

@@ -81,6 +81,7 @@ from meshlock.algorithms.actor import (
     Serves,
 )
 from meshlock.algorithms.ageing import ageing
+from meshlock.algorithms.amounts import fits, several
 from meshlock.algorithms.jiang_backfill import Backfill, Strict
 from meshlock.algorithms.jiang_calls import SearchForToken
 from meshlock.algorithms.jiang_messages import (
@@ -98,6 +99,7 @@ from meshlock.algorithms.ranked import Ranked, RankedRequest
 from meshlock.algorithms.reverse_link import Height, first_heights
 from meshlock.algorithms.steps import units
 from meshlock.algorithms.subclassing import mypyc_attr
+from meshlock.errors import Refused
 
 QUIET: Final = 0
 BROADCAST: Final = 1
@@ -115,6 +117,9 @@ class SharedRules:
         self.moves = ("quiet", "broadcast", "silent").index(options["moves"])
         self.raises = int(options["raises"])  # in a row, before a node calls for the token
         self.backfill = int(options["backfill-most"]) if options["backfill"] == "on" else 0
+        self.kinds = several(permits)
+        if self.kinds and self.backfill > 0:
+            raise Refused("jiang lets small requests pass where there is one kind of permits only.")
 
 
 class JiangNode(Actor):
@@ -374,7 +379,7 @@ class JiangNode(Actor):
     def give_token_to_front_of_queue(self) -> None:
         while self.t > 0 and not self.queue.is_empty():  # R2
             front = self.queue.first()
-            if front.want > self.t:
+            if self.is_short_of(front):
                 smaller = self.backfill.next_entry(self.queue, front, self.t)
                 if smaller is None:
                     return
@@ -382,7 +387,7 @@ class JiangNode(Actor):
             if front.neighbour != NIL:  # giveToken 3
                 self.give_token(front)
                 return
-            if front.want > self.t:  # giveToken 10: R1, R2
+            if self.is_short_of(front):  # giveToken 10: R1, R2
                 return
             self.queue.remove(front)  # giveToken 1
             self.backfill.let_in(front)
@@ -392,6 +397,9 @@ class JiangNode(Actor):
             self.enter(front.client, self.grants)  # giveToken 13; the loop is 14
         if self.backfill.blocked is not None and self.queue.is_empty():
             self.backfill.set_to(0, None)
+
+    def is_short_of(self, entry: RankedRequest) -> bool:
+        return entry.want > self.t or (self.rules.kinds and not fits(entry.want, self.t))
 
     def give_token(self, entry: RankedRequest) -> None:
         """giveToken 4 to 8: to the neighbour of this entry."""
@@ -571,7 +579,7 @@ ALGORITHMS: list[Algorithm] = [
         make,
         (Token, Request, Update, Release, Link, Call),
         assumes=Assumptions(changing_links=True, fifo=True),
-        serves=Serves(priorities=True, many_clients=True),
+        serves=Serves(priorities=True, many_clients=True, kinds=True),
         newcomers=Newcomers(join=join),
         structure=("downhill",),
         options={

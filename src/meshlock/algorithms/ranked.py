@@ -144,6 +144,9 @@ class Ranked(StatePart):
     def is_empty(self) -> bool:
         return len(self.entries) == 0 and len(self.fresh) == 0
 
+    def has_fresh(self) -> bool:
+        return len(self.fresh) > 0
+
     def all(self) -> list[RankedRequest]:
         """Settled entries, then fresh ones, each in order; without those in crowds."""
         return [*self.entries, *self.fresh]
@@ -309,10 +312,13 @@ class Ranked(StatePart):
             self.insert(entry)
         return entry
 
-    def freeze(self) -> tuple[object, ...]:
-        """Settled entries first. Of arrivals only the order matters."""
+    def settle_crowds(self) -> None:
         while self.crowds:
             self.find(self.crowds[0].entries[0].client)
+
+    def freeze(self) -> tuple[object, ...]:
+        """Settled entries first. Of arrivals only the order matters."""
+        self.settle_crowds()
         every = self.all()
         order = {at: place for place, at in enumerate(sorted([one.arrival for one in every]))}
         return tuple([self.row(entry, order[entry.arrival]) for entry in every])

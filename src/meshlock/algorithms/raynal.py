@@ -43,6 +43,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from meshlock.algorithms.actor import NIL, Algorithm, Assumptions, Effect, Message, Network, Serves
+from meshlock.algorithms.amounts import fits
 from meshlock.algorithms.site import Counted, Numbered, NumberedSite, sites
 
 
@@ -79,7 +80,7 @@ class RaynalNode(NumberedSite):
         self.try_to_enter()
 
     def try_to_enter(self) -> None:
-        if self.want > 0 and not self.inside and self.in_use + self.want <= self.permits:
+        if self.want > 0 and not self.inside and fits(self.want, self.permits - self.in_use):
             self.inside = True
             self.enter(self.client)
 
@@ -112,7 +113,7 @@ class RaynalNode(NumberedSite):
             self.send(NotUsed(site, self.permits))
             return
         self.delayed = sorted([*self.delayed, site])
-        if self.want < self.permits:
+        if self.want != self.permits:
             self.send(NotUsed(site, self.permits - self.want))
 
 
@@ -125,6 +126,6 @@ ALGORITHMS = [
         sites(RaynalNode, permits=True),
         (Request, NotUsed),
         assumes=Assumptions(complete_graph=True),
-        serves=Serves(token=False),
+        serves=Serves(token=False, kinds=True),
     )
 ]

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from importlib import import_module
 
 from meshlock.algorithms.actor import Actor, Algorithm, Effect
+from meshlock.algorithms.amounts import fits, several
 from meshlock.errors import Refused, setting
 
 FILES = [
@@ -100,7 +101,13 @@ def refuse_impossible(
     name = algorithm.name
     if permits < 1:
         raise Refused(f"There must be at least one permit: use {setting('permits')} 1 or more.")
-    if want > permits:
+    if several(permits) and not algorithm.serves.kinds:
+        able = ", ".join(entry.name for entry in ALGORITHMS.values() if entry.serves.kinds)
+        raise Refused(
+            f"{name} grants permits of one kind: use {setting('permits')} with one number, or an "
+            f"algorithm for several kinds: {able}."
+        )
+    if not fits(want, permits):
         raise Refused(
             f"A request for {want} of {permits} permits can never be granted: lower "
             f"{setting('want')} or raise {setting('permits')}."

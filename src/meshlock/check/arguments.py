@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from meshlock.algorithms.actor import Algorithm, Network, Options, choices_of
+from meshlock.algorithms.amounts import Kinds, most_of_each, parse_kinds
 from meshlock.algorithms.recovery.inside import refuse_unrecoverable
 from meshlock.algorithms.recovery.records import Change as PoolChange
 from meshlock.algorithms.registry import find, refuse_impossible, with_defaults
@@ -32,9 +33,10 @@ round; and those of the single states of the algorithms that promise them. Ties 
 where they are named."""
 
 PRIORITY = r"-?\d+(?:\.\d+)?"
-REQUEST = re.compile(rf"(\d+)(?::(\d+))?(?:@({PRIORITY}))?")
+WANT = r"(?:[A-Za-z][\w.-]*:)?\d+"
+REQUEST = re.compile(rf"(\d+)(?::({WANT}(?:\+{WANT})*))?(?:@({PRIORITY}))?")
 CHANGE = re.compile(r"(up|down) +(\d+)-(\d+)")
-FOR_NODE = re.compile(r"(\d+):(-?\d+)")
+PART = re.compile(rf"(\d+):({WANT}(?:\+{WANT})*)")
 RAISE = re.compile(rf"(\d+):({PRIORITY})")
 MEMBER_CHANGE = re.compile(r"(add|remove) +(\d+)")
 
@@ -65,18 +67,23 @@ def matched(pattern: re.Pattern[str], flag: str, takes: str, text: str) -> re.Ma
     return match
 
 
-def request(text: str, size: int, units: int) -> CheckedRequest:
-    """``NODE:WANT@PRIORITY``; want 1 and priority 0 may be left out."""
+def request(text: str, size: int, units: int, kinds: Kinds) -> CheckedRequest:
+    """``NODE:WANT@PRIORITY``; want 1, where there is one kind, and priority 0 may be left out."""
     match = matched(REQUEST, "request", "NODE:WANT@PRIORITY, such as 2:1@5", text)
     node, want, priority = match.groups()
     if int(node) >= size:
         raise Refused(
             f"{setting('request')} {text}: there is no node {node}; the last is {size - 1}."
         )
-    if want is not None and int(want) < 1:
+    if want is not None and not kinds.several and want.isdecimal() and int(want) < 1:
         raise Refused(f"{setting('request')} {text}: a request is for at least one permit.")
     counts = in_units("request", text, priority or "0", units)
-    return CheckedRequest(int(node), int(want or 1), counts)
+    return CheckedRequest(int(node), wanted(kinds, want or "1"), counts)
+
+
+def wanted(kinds: Kinds, text: str) -> int:
+    """One kind may be asked for more than there is, which is refused with the whole set-up."""
+    return int(text) if not kinds.several and text.isdecimal() else kinds.parse(text)
 
 
 def change(text: str, size: int) -> CheckedChange:
@@ -121,9 +128,10 @@ def setup(*, algorithm: str, graph: Topology | None = None, **words: Any) -> Set
         graph = network(given.topology, given.nodes, 1)
     refuse_senseless(entry, given)
     size = graph.size
-    asked = [request(text, size, units(settled)) for text in given.requests]
+    kinds = parse_kinds(str(given.permits))
+    asked = [request(text, size, units(settled), kinds) for text in given.requests]
     if not asked:
-        asked = [CheckedRequest(node, 1, 0) for node in range(size)]
+        asked = [CheckedRequest(node, wanted(kinds, "1"), 0) for node in range(size)]
     for node in given.stay:
         if node not in [each.node for each in asked]:
             raise Refused(f"{setting('stay')} {node}: node {node} asks for nothing.")
@@ -133,8 +141,8 @@ def setup(*, algorithm: str, graph: Topology | None = None, **words: Any) -> Set
     refuse_impossible_changes(graph, ordered)
     refuse_impossible(
         entry,
-        permits=given.permits,
-        want=max(one.want for one in asked),
+        permits=kinds.permits,
+        want=most_of_each([one.want for one in asked]),
         complete=graph.complete or bool(given.members),  # recovery routes
         fifo=given.links == "fifo",
         changing=bool(ordered) or given.flips > 0,
@@ -143,7 +151,8 @@ def setup(*, algorithm: str, graph: Topology | None = None, **words: Any) -> Set
         refuse_unrecoverable(entry, settled)
         refuse_choices(entry, settled, graph)
         renames = [len(text.split(",")) for text in faults.renames]
-        refuse_impossible_sizes(entry, [*faults.resizes, *renames], asked)
+        sizes = [resized(kinds, text) for text in faults.resizes]
+        refuse_impossible_sizes(entry, [*sizes, *renames], asked)
         refuse_plain_only(given)
     elif faults.given:
         first = faults.declared[next(iter(faults.given))]
@@ -158,8 +167,8 @@ def setup(*, algorithm: str, graph: Topology | None = None, **words: Any) -> Set
         asked,
         ordered,
         raises=[raised(text, units(settled)) for text in given.raises],
-        parts=[part(text) for text in given.release_parts],
-        faults=faults_of(size, given.members, faults) if given.members else None,
+        parts=[part(text, kinds) for text in given.release_parts],
+        faults=faults_of(size, given.members, faults, kinds) if given.members else None,
     )
     refuse_unspendable(made)
     return made
@@ -210,10 +219,18 @@ def raised(text: str, units: int) -> ForNode:
     return int(match[1]), in_units("raise", text, match[2], units)
 
 
-def part(text: str) -> ForNode:
+def part(text: str, kinds: Kinds) -> ForNode:
     """``NODE:PERMITS``."""
-    match = matched(FOR_NODE, "release-part", "NODE:PERMITS, such as 2:1", text)
-    return int(match[1]), int(match[2])
+    match = matched(PART, "release-part", "NODE:PERMITS, such as 2:1", text)
+    return int(match[1]), wanted(kinds, match[2])
+
+
+def resized(kinds: Kinds, text: str) -> int:
+    """As many permits of each kind as ``--resize`` says."""
+    text = str(text)
+    if not kinds.several and not (text.isdecimal() and int(text) > 0):
+        raise Refused(f"{setting('resize')} takes a number of permits: 1 or more.")
+    return kinds.change(parse_kinds(text)).permits
 
 
 def refuse_impossible_sizes(
@@ -223,13 +240,13 @@ def refuse_impossible_sizes(
     for size in sizes:
         if size < 1:
             raise Refused(f"{setting('resize')} takes a number of permits: 1 or more.")
-        want = max(one.want for one in asked)
+        want = most_of_each([one.want for one in asked])
         refuse_impossible(
             algorithm, permits=size, want=want, complete=True, fifo=True, changing=False
         )
 
 
-def faults_of(size: int, members: str, given: FaultSettings) -> Faults:
+def faults_of(size: int, members: str, given: FaultSettings, kinds: Kinds) -> Faults:
     """The bounds of a search with these members."""
     named = members.isdecimal() and 1 <= int(members) <= size
     if members not in ("auto", "all") and not named:
@@ -248,7 +265,7 @@ def faults_of(size: int, members: str, given: FaultSettings) -> Faults:
         raise Refused(f"{setting('handshakes')} is eager or any, not '{given.handshakes}'.")
     first = {"all": size, "auto": 0}.get(members)
     chosen = tuple(range(int(members) if first is None else first))
-    faults = Faults(given, size, chosen, pool_changes(size, given))
+    faults = Faults(given, size, chosen, pool_changes(size, given, kinds))
     if not 1 <= faults.lease <= faults.wait:
         raise Refused(
             f"{setting('lease')} is at least 1 tick, and {setting('wait')} is not shorter."
@@ -256,7 +273,7 @@ def faults_of(size: int, members: str, given: FaultSettings) -> Faults:
     return faults
 
 
-def pool_changes(size: int, given: FaultSettings) -> list[PoolChange]:
+def pool_changes(size: int, given: FaultSettings, kinds: Kinds) -> list[PoolChange]:
     """Members, then sizes, then names."""
     changes: list[PoolChange] = []
     for text in given.member_changes:
@@ -267,7 +284,7 @@ def pool_changes(size: int, given: FaultSettings) -> list[PoolChange]:
             )
         node = int(match[2])
         changes.append(PoolChange(add=node) if match[1] == "add" else PoolChange(remove=node))
-    changes += [PoolChange(permits=permits) for permits in given.resizes]
+    changes += [PoolChange(permits=resized(kinds, text)) for text in given.resizes]
     for text in given.renames:
         names = tuple(text.split(","))
         if not given.slots or "" in names or len(set(names)) < len(names):

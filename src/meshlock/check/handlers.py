@@ -96,6 +96,7 @@ class Handlers(Effects):
             standing = self.standings.after(kind, subject)
             act.client = self.standings.clients[standing]
             act.want = self.wants[standing]
+            act.kinds = self.setup.kinds
             act.priority = self.setup.in_steps(self.priorities[standing])
             act.released = self.standings.released(subject) if kind == kinds.GIVE_BACK else 0
         elif kind in (kinds.LINK_UP, kinds.LINK_DOWN):

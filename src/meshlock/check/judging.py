@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import Final
 
 from meshlock.algorithms.actor import NIL
+from meshlock.algorithms.amounts import fits, most_of_each
 from meshlock.algorithms.recovery.messages import Inner
 from meshlock.algorithms.recovery.records import Epoch, Fence, TokenState
 from meshlock.check import kinds
@@ -31,6 +32,7 @@ from meshlock.check.order import Order
 from meshlock.check.places import NOTHING_DUE
 from meshlock.check.world import DUE, SIZE, World
 from meshlock.properties import sentences
+from meshlock.properties.by_kind import excess
 from meshlock.properties.leases import twice
 from meshlock.properties.promises import promises
 
@@ -47,7 +49,7 @@ class Judge:
         self.mailboxes = mailboxes
         self.judged = judged
         setup, faults = layers.setup, layers.faults
-        self.permits = max([setup.permits, *[change.permits for change in faults.changes]])
+        self.permits = most_of_each([setup.permits, *[one.permits for one in faults.changes]])
         promised = promises(setup.algorithm, setup.options)
         calm = faults.proposals + faults.crashes + faults.stay_dead + faults.cuts == 0
         self.ordered = promised.ordered and "order" in judged and calm and not faults.birth
@@ -72,8 +74,9 @@ class Judge:
             wrong.append(Fault("conservation", text, label))
         if world.limit > 0 and "safety" in self.judged:
             used = self.used(world)
-            if used > world.limit:
-                text = f"a client enters, so {used} permits are in use, but there are {world.limit}"
+            if not fits(used, world.limit):
+                used, limit = excess(used, world.limit)
+                text = f"a client enters, so {used} permits are in use, but there are {limit}"
                 wrong.append(Fault("safety", text, label))
         if self.ordered:
             text = self.order(before, world, *kinds.step_of(label))
@@ -119,8 +122,9 @@ class Judge:
             place = self.layers.places[receiver][world.places[receiver]]
             if can_arrive(inner, inner.state, place):
                 usable[inner.state.epoch, inner.state.hop, receiver] = inner.state
-        if used > self.permits:
-            text = f"{used} of {self.permits} permits are under valid leases"
+        if not fits(used, self.permits):
+            used, limit = excess(used, self.permits)
+            text = f"{used} of {limit} permits are under valid leases"
             wrong.append(Fault("safety", text, label))
         for slot in twice(slots) if slots else ():
             wrong.append(Fault("slots", sentences.shared_slot(slot), label))
@@ -128,7 +132,7 @@ class Judge:
             wrong.append(Fault("one-token", f"{len(usable)} tokens can be used", label))
         for token in usable.values() if valid else ():
             named = {entry.fence: entry.permits for entry in token.ledger}
-            if any(named.get(fence, 0) < permits for fence, permits in valid):
+            if any(not fits(permits, named.get(fence, 0)) for fence, permits in valid):
                 text = "a grant under a valid lease is not in the ledger"
                 wrong.append(Fault("ledger", text, label))
                 break
@@ -161,8 +165,8 @@ class Judge:
         if kind == kinds.WITHDRAW or falls:  # it may have been the one, and may be served as it was
             world.rest = world.rest.but(DUE, NOTHING_DUE)
         elif kind in (kinds.LEAVE, kinds.GIVE_BACK, kinds.PRIORITY) and self.quiet(before):
-            waiting = [self.rules.priorities[before.standing(one)] for one in self.waiting(before)]
-            world.rest = world.rest.but(DUE, max(waiting, default=NOTHING_DUE))
+            waiting = [before.standing(one) for one in self.waiting(before)]
+            world.rest = world.rest.but(DUE, self.rules.top(waiting))
 
     def order(self, before: World, world: World, kind: int, subject: int) -> str:
         """The first that enters must not be below what is due; then nothing is."""
@@ -171,7 +175,7 @@ class Judge:
             place = self.layers.places[lent][world.places[lent]]
             waiting = [world.standing(client) for client in place.waiting]
             text = self.rules.judge_lent(lent, waiting, world.rest.due)
-            world.rest = world.rest.but(DUE, NOTHING_DUE)
+            world.rest = world.rest.but(DUE, self.rules.spent(world.rest.due, waiting))
             if text:
                 return text
         shift = self.layers.standings.shifts[subject] if kind == kinds.PRIORITY else (0, 0)
@@ -179,7 +183,7 @@ class Judge:
             standing = before.standing(client)
             standing = shift[1] if standing == shift[0] else standing
             text = self.rules.judge_entry(i, standing, world.rest.due)
-            world.rest = world.rest.but(DUE, NOTHING_DUE)
+            world.rest = world.rest.but(DUE, self.rules.spent(world.rest.due, [standing]))
             if text:
                 return text
         return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from meshlock.algorithms.actor import Actor, Enter, Frozen, Message, Save
+from meshlock.algorithms.amounts import fits, in_all
 from meshlock.algorithms.recovery.layer import Layer, layer
 from meshlock.algorithms.recovery.messages import Inner
 from meshlock.algorithms.recovery.records import NO_EPOCH, Durable, Epoch, Fence, Life, TokenState
@@ -99,7 +100,7 @@ class Layers(Handlers):
             setup.network.neighbours,
             faults.slots,
             faults.rules,
-            tuple(map(str, range(setup.permits))),
+            tuple(map(str, range(in_all(setup.permits)))),
         )
         self.nodes = [self.make(i) for i in everybody]
         self.mail = Mail(faults.lease)
@@ -334,7 +335,7 @@ class Layers(Handlers):
 
 def balanced(token: TokenState, permits: int, paused: bool) -> bool:
     out = sum([one.permits for one in token.ledger])
-    return (token.free >= 0 or paused) and token.free + out == permits
+    return (fits(0, token.free) or paused) and token.free + out == permits
 
 
 def can_agree(node: Layer) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from meshlock.algorithms.actor import Effect, Frozen
+from meshlock.algorithms.amounts import Kinds
 
 Part = Frozen
 """What a state consists of, such as one of its nodes: means the same in all processes."""
@@ -35,6 +36,7 @@ class Act:
         self.event = event  # as in docs/reference/trace-format.md
         self.client = 0
         self.want = 0
+        self.kinds: Kinds | None = None  # of the permits, where it says how many
         self.priority = 0.0  # in steps
         self.released = 0  # permits, by a client that keeps others
         self.peer = -1

@@ -38,6 +38,23 @@ class Order:
         waiting = [standing for place in around for standing in place.waiting]
         return max([lower if one == here else self.priorities[one] for one in waiting])
 
+    def top(self, standings: Sequence[int]) -> int:
+        """What is due if these wait."""
+        return max([self.priorities[one] for one in standings], default=NOTHING_DUE)
+
+    def top_in(self, top: int, around: list[Place]) -> int:
+        """The same for all who wait; ``top`` is their highest priority."""
+        return top
+
+    def spent(self, due: int, standings: Sequence[int]) -> int:
+        """What is due still when one of these has been granted."""
+        return NOTHING_DUE
+
+    def owed(self, waiting: list[int], inside: list[int]) -> list[int]:
+        """Which of those that wait must have been served when nothing can happen any more, while
+        others ``stay`` inside."""
+        return waiting
+
     def falls(self, shift: int) -> bool:
         here, there = self.standings.shifts[shift]
         return self.priorities[there] < self.priorities[here]

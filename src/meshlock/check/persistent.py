@@ -56,6 +56,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from itertools import product
 
+from meshlock.algorithms.amounts import fits
 from meshlock.check import kinds
 from meshlock.check.handlers import Run
 from meshlock.check.model import Model
@@ -252,7 +253,7 @@ class Reduced(Model):
         for j in range(system.size):
             if j != i:
                 held += system.places.look(j, row[leaves + j]).held
-        return held > system.permits
+        return not fits(held, system.permits)
 
     def goes_on(self, tree: list[int], i: int, here: int, due: bool) -> bool:
         """Does a step of i that hides nothing lead to a state that is not expanded yet?"""

@@ -27,6 +27,7 @@ from __future__ import annotations
 from typing import Any, Final, cast
 
 from meshlock.algorithms.actor import Frozen
+from meshlock.algorithms.amounts import fits
 from meshlock.check import kinds
 from meshlock.check.handlers import NOBODY, PlainHandlers
 from meshlock.check.links import FrozenWire, Links, Pair
@@ -38,6 +39,7 @@ from meshlock.check.structure import Sound, structure
 from meshlock.check.system import System, called
 from meshlock.check.ties import ASKS, CHANGES, LINKS, OTHER, RELEASES, TIES, WITHDRAWS, ties
 from meshlock.properties import sentences
+from meshlock.properties.by_kind import overuse
 
 NODE: Final = 16  # a label is the node's number shifted by this, plus the step's
 
@@ -169,10 +171,13 @@ class Plain(System):
     def unserved(self, tree: list[int]) -> list[int]:
         """The clients that wait and must be served in the end."""
         leaves = self.tree.leaves
-        found: list[int] = []
+        waiting: list[int] = []
+        inside: list[int] = []
         for i in range(self.size):
-            found += self.standings.clients_of(self.places.look(i, tree[leaves + i]).waiting)
-        return found
+            place = self.places.look(i, tree[leaves + i])
+            waiting += place.waiting
+            inside += place.inside
+        return self.standings.clients_of(self.order.owed(waiting, inside))
 
     def survey(self, tree: list[int]) -> tuple[bool, int]:
         """Can anything happen by itself? And what entry is due if a client leaves now?"""
@@ -190,7 +195,7 @@ class Plain(System):
                 quiet = False
             if place.top > top:
                 top = place.top
-        return eager, top if quiet else NOTHING_DUE
+        return eager, self.order.top_in(top, self.around) if quiet else NOTHING_DUE
 
     def expand_node(self, tree: list[int], i: int, top: int) -> None:
         label = i << NODE
@@ -245,11 +250,11 @@ class Plain(System):
         for j in range(self.size):
             if j != i:
                 held += self.places.look(j, row[self.tree.leaves + j]).held
-        if held <= self.permits:
+        if fits(held, self.permits):
             return False
         if "safety" in self.judged:
             want = self.standings.wants[outcome.enters[-1]]
-            text = sentences.overuse(i, want, held, self.permits)
+            text = overuse(i, want, held, self.permits)
             self.faults.append(Fault("safety", text, label))
         return True
 
@@ -276,10 +281,10 @@ class Plain(System):
             there = row[self.tree.leaves + outcome.lent]
             waiting = self.places.look(outcome.lent, there).waiting
             text = text or self.order.judge_lent(outcome.lent, waiting, due)
-            due = NOTHING_DUE
+            due = self.order.spent(due, waiting)
         if entered:
             text = text or self.order.judge_entry(i, entered[0], due)
-            due = NOTHING_DUE
+            due = self.order.spent(due, entered)
         if text:
             self.faults.append(Fault("order", text, label))
         if outcome.kind == kinds.PRIORITY and self.order.falls(outcome.subject):

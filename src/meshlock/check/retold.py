@@ -142,6 +142,7 @@ class Retold(Steps):
             options=setup.options,
             promised=self.promises,
             permits=setup.permits,
+            kinds=setup.kinds if setup.kinds.several else None,
             nodes=graph.size,
             links="complete" if graph.complete else list(graph.links()),
             fifo=setup.fifo,

@@ -11,11 +11,14 @@ ANY_NUMBER = -1
 class CheckSettings(Settings):
     topology: str = option("complete", "Link the nodes as in 'meshlock simulate'. Default: {}.")
     nodes: int | None = option(None, "Set the number of nodes.")
-    permits: int = option(1, "Set k, the number of permits. Default: {}.")
+    permits: str = option(
+        "1", "Set k, the number of permits: 4, or gpu:4,licence:5 of each kind. Default: {}."
+    )
     requests: tuple[str, ...] = option(
         (),
         "Make this request: NODE:WANT@PRIORITY, where 0.99 is priority 0 with a deadline that has "
-        "passed. May be repeated. Default: one of each node.",
+        "passed, and WANT of several kinds is gpu:1+licence:1. May be repeated. Default: one of "
+        "each node.",
         "--request",
     )
     changes: tuple[str, ...] = option(
@@ -94,7 +97,7 @@ class FaultSettings(Settings, group=CRASHES):
         "Allow one proposal with this change of members: 'add N' or 'remove N'. May be repeated.",
         "--member-change",
     )
-    resizes: tuple[int, ...] = option(
+    resizes: tuple[str, ...] = option(
         (), "Allow one proposal with this number of permits. May be repeated.", "--resize"
     )
     renames: tuple[str, ...] = option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from meshlock.algorithms.actor import Algorithm
+from meshlock.algorithms.amounts import parse_kinds
 from meshlock.algorithms.steps import units
 from meshlock.check.faults import Faults
 from meshlock.check.settings import CheckSettings
@@ -59,7 +60,8 @@ class SetUp:
         self.options = options
         self.units = units(options)  # of priority, in a step
         self.network = network
-        self.permits = given.permits
+        self.kinds = parse_kinds(str(given.permits))
+        self.permits = self.kinds.permits
         self.requests = requests  # each node's in its order; client i + 1 makes request i
         self.changes = changes  # in this order, at any time
         self.flips = given.flips  # this many more of any links

@@ -8,8 +8,10 @@ are no other standings.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from meshlock.algorithms.amounts import is_part
 from meshlock.check import kinds
 from meshlock.check.setup import ForNode, SetUp
 
@@ -61,12 +63,16 @@ class Standings:
         """From every number of permits to what is left, as long as some are."""
         priority, stays = self.priorities[client], self.stays[client]
         standings = {self.wants[client]: client}
-        for want in range(self.wants[client], 1, -1):
-            for amount in amounts if want in standings else ():
-                left = want - amount
-                if left > 0:
+        todo = [self.wants[client]]
+        while todo:
+            want = max(todo)
+            todo.remove(want)
+            for amount in amounts:
+                if is_part(amount, want):
+                    left = want - amount
                     if left not in standings:
                         standings[left] = self.add(client, left, priority, stays)
+                        todo.append(left)
                     shift = self.shift(standings[want], standings[left])
                     self.parts.setdefault(standings[want], []).append(shift)
         self.inside.update({(client, want): one for want, one in standings.items()})
@@ -84,7 +90,7 @@ class Standings:
         here, there = self.shifts[shift]
         return self.wants[here] - self.wants[there]
 
-    def clients_of(self, standings: tuple[int, ...]) -> list[int]:
+    def clients_of(self, standings: Sequence[int]) -> list[int]:
         return [self.clients[standing] for standing in standings]
 
     def of(self, client: int, standings: tuple[int, ...]) -> int:

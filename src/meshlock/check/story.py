@@ -35,6 +35,17 @@ def said(message: Message) -> str:
     return f"{message.kind}({values})"
 
 
+def written(act: Act) -> str:
+    """What its client wants or keeps."""
+    return str(act.want) if act.kinds is None else act.kinds.write(act.want)
+
+
+def amount(act: Act, permits: int) -> str:
+    if act.kinds is not None and act.kinds.several:
+        return act.kinds.write(permits)
+    return "1 permit" if permits == 1 else f"{permits} permits"
+
+
 def told_cause(act: Act) -> str:
     """What happens to the node, in a few words."""
     node = f"node {act.node}"
@@ -48,13 +59,13 @@ def told_cause(act: Act) -> str:
             return f"{said(message)} from {message.sender} arrives late at {act.node}"
         return f"{node} receives {said(message)} from {message.sender}"
     if act.event == "request":
-        permits = "1 permit" if act.want == 1 else f"{act.want} permits"
+        permits = amount(act, act.want)
         return f"{node} asks for {permits} with priority {act.priority:.12g} (client {act.client})"
     if act.event == "leave":
         return f"{node} leaves (client {act.client})"
     if act.event == "give-back":
-        permits = "1 permit" if act.released == 1 else f"{act.released} permits"
-        return f"{node} releases {permits} and keeps {act.want} (client {act.client})"
+        permits = amount(act, act.released)
+        return f"{node} releases {permits} and keeps {written(act)} (client {act.client})"
     if act.event == "priority":
         return f"{node} changes its request to priority {act.priority:.12g} (client {act.client})"
     if act.event == "withdraw":
@@ -178,5 +189,5 @@ def left_waiting(model: System, violation: Violation) -> list[str]:
 
 
 def waits(act: Act) -> str:
-    asked = f"{act.want} with priority {act.priority:.12g}"
+    asked = f"{written(act)} with priority {act.priority:.12g}"
     return f"node {act.node} waits for {asked} (client {act.client})"

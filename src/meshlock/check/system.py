@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from meshlock.algorithms.actor import Message
 from meshlock.check.model import AT_REST, Act, Model, Part
-from meshlock.check.order import Order
+from meshlock.check.order_by_kind import order_of
 from meshlock.check.packing import Tree
 from meshlock.check.setup import SetUp
 from meshlock.check.standings import Standings
@@ -28,7 +28,7 @@ class System(Model):
         self.judged = judged
         self.promises = promises(setup.algorithm, setup.options)
         self.standings = Standings(setup)
-        self.order = Order(self.standings, self.promises)
+        self.order = order_of(self.standings, self.promises)
         self.first = -1
         self.told: list[Act] = []  # what happened before the first state
 

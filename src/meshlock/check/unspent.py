@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from meshlock.algorithms.actor import Actor
+from meshlock.algorithms.amounts import is_part
 from meshlock.check.faults import Faults
 from meshlock.check.judging import NAMES as RECOVERY
 from meshlock.check.setup import CheckedRequest, SetUp
@@ -83,9 +84,10 @@ def refuse_made_changes(setup: SetUp, faults: Faults) -> None:
                 f"{setting('member-change')} '{action} {node}': node {node} {state} from the "
                 f"beginning. Leave it out."
             )
-    if set(faults.resizes) == {setup.permits} and not faults.renames:
+    sizes = {change.permits for change in faults.changes if change.permits}
+    if sizes == {setup.permits} and not faults.renames:
         raise Refused(
-            f"{setting('resize')} {setup.permits}: the pool begins with that number. Use another."
+            f"{setting('resize')} {setup.kinds}: the pool begins with that number. Use another."
         )
 
 
@@ -116,7 +118,12 @@ def refuse_parts(setup: SetUp) -> None:
         asked = requests_of(setup, "release-part", node, permits)
         if permits < 1:
             raise Refused(f"{setting('release-part')} {node}:{permits}: a part is 1 or more.")
-        if all(request.want <= permits for request in asked):
+        if setup.kinds.several and not any(is_part(permits, one.want) for one in asked):
+            raise Refused(
+                f"{setting('release-part')} {node}:{setup.kinds.write(permits)}: no request of "
+                f"node {node} is for that and more."
+            )
+        if not setup.kinds.several and all(request.want <= permits for request in asked):
             raise Refused(
                 f"{setting('release-part')} {node}:{permits}: no request of node {node} is for "
                 f"more than {permits}. Use {setting('request')} {node}:{permits + 1}."

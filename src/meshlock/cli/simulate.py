@@ -119,11 +119,13 @@ def run_report(run: Simulation, figures: dict[str, Any]) -> RenderableType:
     from meshlock.simulate.recovery import RecoverySimulation
 
     title = text(run.algorithm.title, style="bold")
-    k, lines = figures["permits"], []
+    lines = []
+    k = figures["permits"]
+    permits = counted(k, "permit") if run.kinds is None else f"permits {run.kinds}"
     if isinstance(run, RecoverySimulation):
         lines.append(f"{run.algorithm.name}, with recovery by {len(run.lives.members)} members")
     lines.append(
-        f"{figures['nodes']} nodes, {counted(k, 'permit')}, seed {figures['seed']}; "
+        f"{figures['nodes']} nodes, {permits}, seed {figures['seed']}; "
         f"{figures['entries']} entries in {figures['sim_time']:.6g} time units"
     )
     if figures.get("interrupted"):

@@ -24,7 +24,9 @@ The simulator reports as it goes and ``meshlock audit`` reports from a trace, as
 
 from __future__ import annotations
 
+from meshlock.algorithms.amounts import first_of, fits, positive
 from meshlock.properties import sentences
+from meshlock.properties.by_kind import overuse
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import PromisedOrder
 
@@ -107,8 +109,8 @@ class LeaseMonitor(Monitor):
             self.blame_raise(time, node)
         self.given[client] = HeldGrant(node, want, until, slots)
         used = self.in_use(time)
-        if used > permits:
-            self.report("safety", time, sentences.overuse(node, want, used, permits))
+        if not fits(used, permits):
+            self.report("safety", time, overuse(node, want, used, permits))
         if len(slots) > 0:
             living = [held.slots for held in self.given.values() if held.until > time]
             for slot in twice([slot for row in living for slot in row]):
@@ -169,7 +171,7 @@ class LeaseMonitor(Monitor):
         held = self.given.get(client)
         if held is not None:
             held.want -= permits
-            held.slots = held.slots[: held.want]
+            held.slots = first_of(held.slots, held.want)
 
     def crashed(self, node: int) -> None:
         for held in self.given.values():
@@ -195,7 +197,7 @@ class LeaseMonitor(Monitor):
 
     def keeps(self, time: float, node: int, free: int, lent: int) -> None:
         """The token of the highest epoch is here, with its free permits and those in its ledger."""
-        if free != max(0, self.permits - lent):
+        if free != positive(self.permits - lent):
             text = f"{free} free and {lent} lent, but there are {self.permits}"
             self.report("conservation", time, f"the token at node {node} has {text}")
 

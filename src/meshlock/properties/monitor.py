@@ -112,7 +112,7 @@ class Monitor:
 
     # -- clients ------------------------------------------------------------------
 
-    def asks(self, node: int, priority: float) -> Rival:
+    def asks(self, node: int, priority: float, want: int = 0) -> Rival:
         """Call :meth:`quiet` first if nothing is in flight."""
         self.requests += 1
         born = self.grants if self.stamped else 0
@@ -210,8 +210,8 @@ class Monitor:
             text = f"node {rival.node} lets in a request with priority {rival.priority:g}"
             self.report("order", time, f"{text} before an earlier one of its own")
 
-    def lends(self, time: float, node: int, waiting: Sequence[Rival]) -> None:
-        """Permits are sent to that node, for one of those who wait there."""
+    def lends(self, time: float, node: int, waiting: Sequence[Rival], want: int = 0) -> None:
+        """Permits, ``want`` of them, are sent to that node, for one of those who wait there."""
         before = len([receiver for receiver, _ in self.under_way if receiver == node])
         # the highest have something already
         others = sorted(waiting, key=lambda one: (-one.priority, one.number))[before:]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from meshlock.algorithms.actor import Algorithm
-from meshlock.algorithms.direct import LINES
+from meshlock.algorithms.conflicts import lines_per_kind
 
 NO_TIES: Final = ""
 """First come, first served is not promised."""
@@ -48,7 +48,7 @@ class PromisedOrder:
 
     def lines(self, permits: int) -> int:
         """How many requests of one node are known where it is decided, with ALL_KNOWN."""
-        return min(permits, LINES)
+        return lines_per_kind(permits)
 
 
 def promises(algorithm: Algorithm, options: dict[str, str], leased: bool = False) -> PromisedOrder:

@@ -3,6 +3,7 @@ had a path for long enough (see :mod:`.paths`)? The simulator reports as it goes
 ``meshlock audit`` reports from a trace.
 
 A client that asks later and is less urgent goes later: order where nodes crash and links fail.
+Clients that want no kind of permits in common have no order.
 
 With faults it cannot be said at which moment a request is known where the token is. But once
 nothing has failed or changed for ``slack``, a request that is as old and can reach the token must
@@ -29,7 +30,8 @@ from math import inf
 from typing import NamedTuple
 
 from meshlock.algorithms.actor import Algorithm
-from meshlock.algorithms.direct import LINES
+from meshlock.algorithms.amounts import kinds_of
+from meshlock.algorithms.conflicts import lines_per_kind
 from meshlock.properties.leases import Fence, LeaseMonitor
 from meshlock.properties.paths import Paths
 from meshlock.properties.promises import ALL_KNOWN, orderly, ties
@@ -48,8 +50,11 @@ class Pass(NamedTuple):
 
 
 class WaitingRequest:
-    def __init__(self, number: int, time: float, node: int, priority: float, due: bool) -> None:
+    def __init__(
+        self, number: int, time: float, node: int, priority: float, due: bool, kinds: int
+    ) -> None:
         self.number = number
+        self.kinds = kinds  # of permits that it wants
         self.asked = time
         self.time = time  # since when it has this priority
         self.node = node
@@ -92,10 +97,19 @@ class Overtaking:
         self.epoch = epoch
         return another
 
-    def asks(self, time: float, client: int, node: int, priority: float, due: bool = False) -> None:
+    def asks(
+        self,
+        time: float,
+        client: int,
+        node: int,
+        priority: float,
+        due: bool = False,
+        want: int = 1,
+    ) -> None:
         self.stops(client)
         self.requests += 1
-        self.waiting[client] = WaitingRequest(self.requests, time, node, priority, due)
+        kinds = kinds_of(want)
+        self.waiting[client] = WaitingRequest(self.requests, time, node, priority, due, kinds)
         here = self.here[node] = self.here.get(node, 0) + 1
         if here > self.lines:
             self.crowded[node] = self.requests
@@ -146,6 +160,7 @@ class Overtaking:
             for client, one in self.waiting.items()
             if entry.asked >= max(one.time, self.disturbed_at) + self.slack
             and one.node in reached
+            and one.kinds & entry.kinds != 0
             and self.is_before(one, entry)
         ]
 
@@ -175,7 +190,7 @@ def overtaking(
     if not orderly(algorithm, options):
         return Overtaking(inf)
     if ties(algorithm, options) == ALL_KNOWN:
-        return Overtaking(slack, min(permits, LINES), 0)
+        return Overtaking(slack, lines_per_kind(permits), 0)
     return Overtaking(slack)
 
 
@@ -197,9 +212,17 @@ class WaitJudge:
 
     # -- clients --------------------------------------------------------------------------
 
-    def asks(self, time: float, client: int, node: int, priority: float, due: bool = False) -> None:
+    def asks(
+        self,
+        time: float,
+        client: int,
+        node: int,
+        priority: float,
+        due: bool = False,
+        want: int = 1,
+    ) -> None:
         self.asked[client] = (node, time)
-        self.order.asks(time, client, node, priority, due)
+        self.order.asks(time, client, node, priority, due, want)
 
     def changes(self, time: float, client: int, priority: float) -> None:
         self.order.changes(time, client, priority)

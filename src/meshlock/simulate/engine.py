@@ -14,10 +14,11 @@ from functools import partial
 from math import inf
 
 from meshlock.algorithms.actor import NIL, Actor, Algorithm, Message
+from meshlock.algorithms.amounts import in_all
 from meshlock.algorithms.steps import time_on_level
 from meshlock.errors import Refused
 from meshlock.simulate.agenda import Agenda
-from meshlock.simulate.measures import RunMeasures
+from meshlock.simulate.measures_by_kind import measures
 from meshlock.simulate.workload import Duration, Workload
 from meshlock.topology.graphs import Topology
 from meshlock.topology.mobility.changes import Changes
@@ -91,9 +92,11 @@ class Simulation(Steps):
         self.network = network
         low, high = workload.priorities
         ranked = low != high or workload.deadlines is not None
-        sized = workload.wants[0] != workload.wants[1]
+        sized = workload.least != workload.most
         ageing = self.promises.ageing * self.units
-        self.measures = RunMeasures(network.size, self.sent, ranked, sized, ageing, self.units)
+        self.measures = measures(
+            setup.permits, network.size, self.sent, ranked, sized, ageing, self.units
+        )
         self.events = 0
         self.agenda = Agenda()
         self.serial_number = 0
@@ -292,7 +295,7 @@ class Simulation(Steps):
 
     def capacity(self) -> float:
         """What clients could have used at most: permits, times how long there were that many."""
-        return self.permits * self.now
+        return in_all(self.permits) * self.now
 
     def connected_share(self) -> float:
         """The part of the time in which every node could reach every other."""

@@ -15,7 +15,9 @@ from random import Random
 from typing import Any
 
 from meshlock.algorithms.actor import Actor, Message
+from meshlock.algorithms.amounts import in_all
 from meshlock.algorithms.clients import PATIENCE
+from meshlock.algorithms.conflicts import lines_per_kind
 from meshlock.algorithms.recovery.records import Change
 from meshlock.properties.paths import Paths
 from meshlock.properties.waits import WaitJudge, overtaking
@@ -158,10 +160,11 @@ class RecoverySimulation(RoutedSimulation):
         self.until = until
         self.restless = True  # the layer is never silent
         self.lease = layer.clocks.lease / TICKS
-        self.recovery = RecoveryMeasures(size, layer.members, self.permits)
+        self.recovery = RecoveryMeasures(size, layer.members, in_all(self.permits))
         recover = recover_within(layer.clocks.wait / TICKS)
         self.paths = Paths(layer.members, recover, self.queue_within())
-        least = min([setup.permits, *[permits for _, permits in faults.resizes]])
+        sizes = [setup.permits, *[permits for _, permits in faults.resizes]]
+        least = min(sizes, key=lines_per_kind)
         self.order = overtaking(recover, setup.algorithm, setup.options, least)
         self.waits = WaitJudge(self.lives.monitor, self.paths, self.order)
         self.asked: list[tuple[int, float]] = []  # node and time of every request
@@ -267,7 +270,7 @@ class RecoverySimulation(RoutedSimulation):
 
     def submit(self, client: SimulatedClient) -> None:
         priority, due = client.priority // self.units, client.deadline > 0.0
-        self.waits.asks(self.now, client.number, client.node, priority, due)
+        self.waits.asks(self.now, client.number, client.node, priority, due, client.want)
         super().submit(client)
 
     def gets_priority(self, client: SimulatedClient, priority: int) -> None:
@@ -403,14 +406,14 @@ class RecoverySimulation(RoutedSimulation):
                 if until > start:
                     holder = node
                     end = min(end, until)
-            measures.permits = lives.monitor.permits
+            measures.permits = in_all(lives.monitor.permits)
             measures.span(
                 end,
                 self.parts,
                 holder,
                 flying=self.flying > 0,
-                used=lives.monitor.in_use(start),
-                free=lives.free,
+                used=in_all(lives.monitor.in_use(start)),
+                free=in_all(lives.free),
                 resting=self.active == 0,
             )
 
@@ -435,7 +438,9 @@ class RecoverySimulation(RoutedSimulation):
         """Under ``recovery``, beside the figures that every run has."""
         return {
             "epochs": self.lives.monitor.epochs,
-            "permits": self.lives.monitor.permits,
+            "permits": self.lives.monitor.permits
+            if self.kinds is None
+            else self.kinds.outward(self.lives.monitor.permits),
             **self.recovery.figures(),
             "map_crossings_per_entry": self.map_crossings / (self.measures.entries or 1),
             "requests_with_path": self.requests_with_path(),

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
+from meshlock.algorithms.amounts import fields
 from meshlock.algorithms.steps import without_unit
 from meshlock.simulate.engine import Simulation
 from meshlock.simulate.link_changes import MobileSimulation
+from meshlock.simulate.measures_by_kind import MeasuresByKind
 from meshlock.simulate.recovery import RecoverySimulation
 
 
@@ -49,12 +51,13 @@ def figures(run: Simulation, seed: int, cpu: float) -> dict[str, Any]:
         levels = [(run.workload.priorities[0], measures.waits)]
     wants = sorted(measures.by_want.items())
     if not measures.sized and entries:
-        wants = [(run.workload.wants[0], measures.waits)]
+        wants = [(run.workload.least, measures.waits)]
+    write = str if run.kinds is None else run.kinds.write
     result: dict[str, Any] = {
         "algorithm": run.algorithm.name,
         "options": without_unit(run.options),
         "nodes": run.network.size,
-        "permits": run.permits,
+        "permits": run.permits if run.kinds is None else run.kinds.outward(run.permits),
         "seed": seed,
         "requested": measures.requested,
         "entries": entries,
@@ -64,7 +67,7 @@ def figures(run: Simulation, seed: int, cpu: float) -> dict[str, Any]:
         "link_crossings_per_entry": measures.crossings / entries if entries else 0.0,
         "waiting": spread(measures.waits),
         "waiting_by_priority": {str(level): spread(times) for level, times in levels},
-        "waiting_by_want": {str(want): spread(times) for want, times in wants},
+        "waiting_by_want": {write(want): spread(times) for want, times in wants},
         "sync_delay_mean": (
             measures.sync_total / measures.sync_count if measures.sync_count else 0.0
         ),
@@ -83,6 +86,11 @@ def figures(run: Simulation, seed: int, cpu: float) -> dict[str, Any]:
         "messages_per_cpu_s": messages / cpu if cpu > 0.0 else 0.0,
         "recovery": run.figures() if isinstance(run, RecoverySimulation) else None,
     }
+    if run.kinds is not None and isinstance(measures, MeasuresByKind) and run.now > 0.0:
+        numbers = zip(run.kinds.names, measures.used_by_kind, fields(run.permits), strict=True)
+        result["use_rate_by_kind"] = {
+            name: used / (number * run.now) for name, used, number in numbers
+        }
     if isinstance(run, MobileSimulation) and not isinstance(run, RecoverySimulation):
         result["link_changes"] = {"up": run.ups, "down": run.downs}
         result["excused"] = run.excused

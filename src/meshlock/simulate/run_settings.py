@@ -22,9 +22,11 @@ class PlainSettings(Settings):
         "Link the nodes as line, ring, star, tree, grid:RxC, complete, edges:0-1,1-2, random:P, "
         "links:COUNT, geometric:RANGE, or as a file says (.graphml, .edgelist, .json).",
     )
-    permits: int = option(1, "Set k, the number of permits.")
+    permits: str = option("1", "Set k, the number of permits: 4, or gpu:4,licence:5 of each kind.")
     want: str = option(
-        "1", "Set how many permits a request asks for: 2, or 1-3 for a random number."
+        "1",
+        "Set how many permits a request asks for: 2, or 1-3 for a random number, or both for each "
+        "kind: gpu:0-2,licence:1.",
     )
     priority: str = option(
         "0",
@@ -117,6 +119,8 @@ class RunSettings(PlainSettings):
             usual = name in PlainSettings.declared and name not in ("raise_", "release_part")
             if usual or self.recovers or name in self.given:
                 found[one.key] = getattr(self, name)
+        if self.permits.isdecimal():
+            found["permits"] = int(self.permits)
         return found
 
 

@@ -24,6 +24,7 @@ from random import Random
 from typing import Any
 
 from meshlock.algorithms.actor import Actor, Algorithm
+from meshlock.algorithms.amounts import Kinds, parse_kinds
 from meshlock.algorithms.registry import ALGORITHMS, find, refuse_impossible, with_defaults
 from meshlock.algorithms.steps import in_grants, step
 from meshlock.errors import Attempt, Refused, setting
@@ -158,6 +159,27 @@ def duration(name: str, text: str, seed: int) -> Duration:
     )
 
 
+def wanted(kinds: Kinds, text: str) -> list[tuple[int, int]]:
+    """How many of each kind a request asks for, at the least and at the most."""
+    if not kinds.several:
+        low, high = span("want", text.removeprefix(f"{kinds.names[0]}:"))
+        if low < 1:
+            raise Refused(f"A request is for at least one permit: use {setting('want')} 1 or more.")
+        return [(low, high)]
+    spans = dict.fromkeys(kinds.names, (0, 0))
+    for part in text.split(","):
+        name, colon, numbers = part.strip().partition(":")
+        if not colon:
+            kinds.parse(part)  # which refuses it
+        if name not in spans:
+            raise Refused(kinds.unknown(name))
+        spans[name] = span("want", numbers)
+        if spans[name][0] < 0:
+            raise Refused(f"{setting('want')} {text}: a number of permits is not below 0.")
+    kinds.amount({name: high for name, (_, high) in spans.items()})  # it can be granted
+    return list(spans.values())
+
+
 def workload(settings: RunSettings) -> Workload:
     seed, requests, clients = settings.seed, settings.requests, settings.clients
     if requests < 1:
@@ -166,9 +188,7 @@ def workload(settings: RunSettings) -> Workload:
         raise Refused(f"Every node needs a client: use {setting('clients')} 1 or more.")
     if clients > MOST_CLIENTS:
         raise Refused(f"{clients} clients at every node are too many: use {MOST_CLIENTS} or fewer.")
-    wants = span("want", settings.want)
-    if wants[0] < 1:
-        raise Refused(f"A request is for at least one permit: use {setting('want')} 1 or more.")
+    wants = wanted(parse_kinds(settings.permits), settings.want)
     levels, due, within = settings.priority.rpartition("deadline:")
     deadlines = duration("priority", within, seed) if due else None
     priorities = span("priority", (levels.rstrip("/") or "0") if due else settings.priority)
@@ -209,7 +229,7 @@ def refuse_intents(algorithm: Algorithm, work: Workload) -> None:
         f"{setting('raise')} draws other priorities from {setting('priority')}: give a range, such "
         f"as {setting('priority')} 1-9.": raises and one_priority,
         f"{setting('release-part')} is for requests for several permits: add {setting('want')}, "
-        f"such as {setting('want')} 1-3.": parts and work.wants[1] == 1,
+        f"such as {setting('want')} 1-3.": parts and work.most == 1,
     }
     for sentence, wrong in sentences.items():
         if wrong:
@@ -226,7 +246,8 @@ def simulation(settings: RunSettings, trace: TraceWriter | None) -> Simulation:
     algorithm = find(settings.algorithm)
     options = with_defaults(algorithm, settings.options)
     seed = settings.seed
-    permits = settings.permits
+    kinds = parse_kinds(settings.permits)
+    permits = kinds.permits
     work = workload(settings)
     if work.deadlines is not None:
         options, work.step = in_grants(options), step(options)
@@ -250,7 +271,7 @@ def simulation(settings: RunSettings, trace: TraceWriter | None) -> Simulation:
         refuse_impossible(
             algorithm,
             permits=permits,
-            want=work.wants[1],
+            want=work.most,
             complete=complete or settings.recovers,  # what the layer sends is routed,
             fifo=links == "fifo" or settings.recovers,  # and what needs it is in order
             changing=changing and not settings.recovers,
@@ -289,6 +310,7 @@ def simulation(settings: RunSettings, trace: TraceWriter | None) -> Simulation:
         run = CustodySimulation(setup, duration("notice", settings.notice or USUAL_NOTICE, seed))
     else:
         run = MobileSimulation(setup, settings.failures)
+    run.kinds = kinds if kinds.several else None
     if trace is not None:
         begin_trace(settings, run)
     return run
@@ -367,7 +389,7 @@ def with_recovery(settings: RunSettings, setup: RunSetup) -> RecoverySimulation:
         refuse_impossible(
             setup.algorithm,
             permits=permits,
-            want=setup.workload.wants[1],
+            want=setup.workload.most,
             complete=True,
             fifo=True,
             changing=False,
@@ -436,9 +458,11 @@ def member_changes(settings: RunSettings, nodes: int) -> list[tuple[float, str, 
 
 def resizes(settings: RunSettings) -> list[tuple[float, int]]:
     """When, and how many permits there are to be from then on."""
-    form = "TIME:K[,TIME:K...] with K at least 1"
-    changes = timed("permits-change", settings.permits_change, r"(0*[1-9]\d*)", form)
-    return sorted([(time, int(permits)) for time, (permits,) in changes])
+    form = "TIME:K[,TIME:K...] with K at least 1, or gpu:1+licence:2"
+    kinds = parse_kinds(settings.permits)
+    pattern = r"([^+]+:.+)" if kinds.several else r"(0*[1-9]\d*)"
+    changes = timed("permits-change", settings.permits_change, pattern, form)
+    return sorted([(time, kinds.change(parse_kinds(k)).permits) for time, (k,) in changes])
 
 
 # -- texts ------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import log
 from random import Random
 
+from meshlock.algorithms.amounts import amount_of, fields, is_part
 from meshlock.algorithms.steps import urgency
 from meshlock.world.clients import SimulatedClient
 
@@ -47,7 +48,7 @@ class Workload:
     clients: int  # per node
     serial: bool
     think: Duration | None
-    wants: tuple[int, int]
+    wants: list[tuple[int, int]]  # of each kind of permits, the least and the most
     priorities: tuple[int, int]
     deadlines: Duration | None
     seed: int
@@ -62,14 +63,30 @@ class Workload:
         self.urgency = Random(f"{seed}:priority").random
         self.raising = Random(f"{seed}:raise").random
         self.parting = Random(f"{seed}:release-part").random
+        self.several = len(self.wants) > 1
+        self.least = amount_of([low for low, _ in self.wants])
+        self.most = amount_of([high for _, high in self.wants])
 
     def somewhere(self, nodes: int) -> int:
         return int(self.requester() * nodes)
 
     def client(self, node: int) -> SimulatedClient:
-        low, high = self.wants
-        want = low if low == high else low + int(self.wanted() * (high - low + 1))
+        low, high = self.least, self.most
+        if low == high:
+            want = low
+        elif self.several:
+            want = self.some_of_each()
+        else:
+            want = low + int(self.wanted() * (high - low + 1))
         return SimulatedClient(node, want, self.priorities[0])
+
+    def some_of_each(self) -> int:
+        """Of each kind a number; nothing at all is drawn again."""
+        want = 0
+        while want == 0:
+            drawn = [low + int(self.wanted() * (high - low + 1)) for low, high in self.wants]
+            want = amount_of(drawn)
+        return want
 
     def make_urgent(self, client: SimulatedClient, now: float) -> None:
         """Where priorities differ: draw one, and a deadline."""
@@ -107,4 +124,15 @@ class Workload:
         """How many permits a client releases before the others; 0: none."""
         if want < 2 or self.parting() >= self.parts:
             return 0
+        if self.several:
+            return self.part_of_each(want)
         return 1 + int(self.parting() * (want - 1))
+
+    def part_of_each(self, want: int) -> int:
+        held = fields(want)
+        if sum(held) < 2:
+            return 0
+        part = 0
+        while not is_part(part, want):
+            part = amount_of([int(self.parting() * (number + 1)) for number in held])
+        return part

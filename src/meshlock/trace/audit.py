@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from meshlock.algorithms.amounts import is_part
 from meshlock.algorithms.registry import ALGORITHMS
 from meshlock.properties import sentences
+from meshlock.properties.by_kind import monitor as monitor_for
 from meshlock.properties.monitor import Monitor, Rival
 from meshlock.properties.promises import written
 from meshlock.trace.leases import LeaseAudit
@@ -34,7 +36,7 @@ class Audit:
         promised = written(setup)
         self.leases = LeaseAudit(trace) if isinstance(setup.get("recovery"), dict) else None
         self.monitor: Monitor = (
-            self.leases.monitor if self.leases is not None else Monitor(permits, promised)
+            self.leases.monitor if self.leases is not None else monitor_for(permits, promised)
         )
         self.balanced = promised.balanced
         self.tokens: dict[int, int] = {holder: 1}
@@ -180,10 +182,10 @@ class Audit:
         self.requested += 1
         self.begun = True
         self.begins_quiet()
-        rival = self.monitor.asks(line.node, priority)
+        rival = self.monitor.asks(line.node, priority, line.want)
         self.clients[client] = AskedClient(line.node, line.want, priority, rival)
         if self.leases is not None:
-            self.leases.waits.asks(self.now, client, line.node, priority)
+            self.leases.waits.asks(self.now, client, line.node, priority, want=line.want)
 
     def leaves(self, line: TraceLine) -> int:
         want = self.client(line, True, "leave").want
@@ -199,7 +201,7 @@ class Audit:
         """A client that keeps other permits."""
         client, permits = line.client, line.permits
         asked = self.clients.get(client)
-        if asked is None or not asked.inside or not 0 < permits < asked.want:
+        if asked is None or not asked.inside or not is_part(permits, asked.want):
             raise self.trace.bad(f"lets client {client} release {permits}, which it does not hold")
         asked.want -= permits
         if self.leases is not None:
@@ -256,7 +258,7 @@ class Audit:
         elif line.lends:
             clients = self.clients.values()
             waiting = [one.rival for one in clients if one.node == to and not one.inside]
-            self.monitor.lends(self.now, to, waiting)
+            self.monitor.lends(self.now, to, waiting, line.lends)
         elif tokens > 0:
             self.monitor.forget_the_first()
         self.gives(node, tokens, permits)

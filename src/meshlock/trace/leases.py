@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from meshlock.algorithms.amounts import in_all
+from meshlock.algorithms.conflicts import lines_per_kind
 from meshlock.algorithms.recovery import records
 from meshlock.algorithms.recovery.records import FENCE_BITS, fence_number
 from meshlock.algorithms.registry import find
@@ -115,7 +117,7 @@ class LeaseAudit:
         self.waits.enters(time, line.client, labelled(self.near, self.up), fence)
         if line.until == UNSAID:
             raise self.trace.bad("('enter') needs a number as 'until'")
-        if len(line.slots) not in (0, want):
+        if len(line.slots) not in (0, in_all(want)):
             raise self.trace.bad(f"has {len(line.slots)} slots for {want} permits")
         self.monitor.granted(
             time, line.node, line.client, want, line.until, fence, self.permits(line), line.slots
@@ -146,7 +148,8 @@ class LeaseAudit:
         if self.paths is not None and line.members is not None:
             self.paths.members = line.members
             self.changed_at = line.t
-        self.waits.order.lines = min(self.waits.order.lines, self.permits(line))
+        lines = lines_per_kind(self.permits(line))
+        self.waits.order.lines = min(self.waits.order.lines, lines)
         self.monitor.recovered(line.t, line.node, line.epoch, self.permits(line))
 
     def keeps(self, line: TraceLine, tokens: int, free: int) -> None:

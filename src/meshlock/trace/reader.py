@@ -13,8 +13,10 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 import msgspec
 
 from meshlock.algorithms.actor import NIL
+from meshlock.algorithms.amounts import Kinds
 from meshlock.errors import Refused
 from meshlock.trace.setup import FORMAT
+from meshlock.trace.writer import AMOUNTS
 
 LONGEST_LINE = 16 * 1024 * 1024
 
@@ -118,7 +120,7 @@ class SetupLine(msgspec.Struct):
     """Of the first line, what is relied upon without another look."""
 
     nodes: Size
-    permits: Size
+    permits: Size | dict[str, Size]
     ageing: float = 0
     holder: int = NIL
     links: Literal["complete"] | list[tuple[int, int]] = []
@@ -148,6 +150,7 @@ class Trace:
         self.path = path
         self.lines = self.read()
         self.number = 0
+        self.kinds: Kinds | None = None  # of the permits, where there are several
         self.setup: dict[str, Any] = self.first()
         self.nodes: int = self.setup["nodes"]
 
@@ -202,6 +205,12 @@ class Trace:
             wrong = refused(error)
         if wrong:
             raise self.bad(f"has no valid '{wrong}'")
+        if isinstance(setup["permits"], dict):
+            try:
+                self.kinds = Kinds(setup["permits"])
+            except Refused as refusal:
+                raise self.bad(f"has no valid 'permits': {refusal}") from None
+            setup["permits"] = self.kinds.permits
         return setup
 
     def events(self) -> Iterator[TraceLine]:
@@ -215,7 +224,7 @@ class Trace:
 
     def event(self, text: bytes) -> TraceLine:
         """A line, with what its kind must say."""
-        line = self.decode(text, TraceLine)
+        line = self.decode(text, TraceLine) if self.kinds is None else self.by_kind(text)
         for key in ("t", "priority", "urgency"):
             if abs(getattr(line, key)) > sys.float_info.max:
                 raise self.bad(f"has a '{key}' that is too large")
@@ -234,6 +243,18 @@ class Trace:
         if kind in CAUSES and line.node < 0:
             raise self.bad(f"('{kind}') needs a node")
         return line
+
+    def by_kind(self, text: bytes) -> TraceLine:
+        """A line whose amounts say how many of each kind."""
+        assert self.kinds is not None
+        said = self.decode(text, dict[str, Any])
+        for key in AMOUNTS:
+            if isinstance(said.get(key), dict):
+                try:
+                    said[key] = self.kinds.total(said[key])
+                except Refused as refusal:
+                    raise self.bad(f"has no valid '{key}': {refusal}") from None
+        return self.decode(msgspec.json.encode(said), TraceLine)
 
     def links(self) -> list[tuple[int, int]] | None:
         """The links of the set-up, none if it says nothing of them; None: all are linked."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from meshlock import __version__
 from meshlock.algorithms.actor import NIL
+from meshlock.algorithms.amounts import Kinds
 from meshlock.properties.promises import PromisedOrder
 
 FORMAT = 1
@@ -36,6 +37,7 @@ class TraceSetup:
     nodes: int | None = None
     links: list[tuple[int, int]] | str | None = None
     permits: int
+    kinds: Kinds | None = None  # of the permits, where there are several
     holder: int = NIL
     recovery: Mapping[str, Any] | None = None
     loop: int | None = None
@@ -47,6 +49,6 @@ class TraceSetup:
             value = getattr(self, field.name)
             if isinstance(value, PromisedOrder):
                 line.update(asdict(value))
-            elif value is not None:
+            elif value is not None and not isinstance(value, Kinds):
                 line[field.name] = value
         return line

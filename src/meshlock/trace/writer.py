@@ -8,9 +8,13 @@ from typing import Any
 import msgspec
 
 from meshlock.algorithms.actor import Actor, ChoosingActor, Effect, Enter, Frozen, Lost, Message
+from meshlock.algorithms.amounts import Kinds
 from meshlock.algorithms.recovery.messages import Inner
 from meshlock.algorithms.recovery.records import Epoch
 from meshlock.trace.setup import TraceSetup
+
+AMOUNTS = ("want", "permits", "free", "lent", "lends", "resize")
+"""The keys of amounts. Of several kinds they are written as a number per kind."""
 
 
 def arguments(message: Message) -> dict[str, Any]:
@@ -56,6 +60,7 @@ class TraceWriter:
         self.states = states
         self.encode = msgspec.json.Encoder().encode
         self.permits = 0  # of the pool, as its set-up says
+        self.kinds: Kinds | None = None  # where there are several
         self.members: list[int] = []  # as was said last
         self.wants: dict[int, int] = {}  # client: what it asked for, until it leaves
         self.tokens: dict[int, int] = {}
@@ -65,7 +70,7 @@ class TraceWriter:
 
     def begin(self, setup: TraceSetup, nodes: list[Actor]) -> None:
         """The first line; ``nodes`` as they are before anything has happened."""
-        self.permits = setup.permits
+        self.permits, self.kinds = setup.permits, setup.kinds
         self.members = list((setup.recovery or {}).get("members", []))
         for node in nodes:
             if node.tokens():
@@ -81,6 +86,10 @@ class TraceWriter:
         self.line(line)
 
     def line(self, event: dict[str, Any]) -> None:
+        if self.kinds is not None:
+            for key in AMOUNTS:
+                if key in event:
+                    event[key] = self.kinds.outward(event[key])
         self.write(self.encode(event) + b"\n")
 
     def event(self, time: float, me: int, event: str, **more: Any) -> None:

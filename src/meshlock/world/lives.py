@@ -17,6 +17,7 @@ from random import Random
 from typing import Any
 
 from meshlock.algorithms.actor import Actor, Algorithm, Effect, Enter, Message
+from meshlock.algorithms.amounts import positive
 from meshlock.algorithms.recovery.inside import refuse_unrecoverable
 from meshlock.algorithms.recovery.layer import layer
 from meshlock.algorithms.recovery.messages import Inner, carrier
@@ -219,7 +220,7 @@ class LayeredNodes:
         if token is not None:
             lent = sum([entry.permits for entry in token.ledger])
             if token.epoch == self.minted:
-                self.monitor.keeps(now, me, max(0, token.free), lent)
+                self.monitor.keeps(now, me, positive(token.free), lent)
         ends: dict[int, float] = {}
         for grant in layer.member.grants.values():
             before = self.ends.get(grant.client)

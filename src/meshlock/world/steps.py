@@ -23,11 +23,12 @@ from meshlock.algorithms.actor import (
     Save,
     choices_of,
 )
+from meshlock.algorithms.amounts import Kinds
 from meshlock.algorithms.clients import NOBODY, OneAtATime
 from meshlock.algorithms.registry import joined
 from meshlock.algorithms.steps import units
 from meshlock.algorithms.subclassing import mypyc_attr
-from meshlock.properties.monitor import Monitor
+from meshlock.properties.by_kind import monitor as monitor_for
 from meshlock.properties.promises import FIRST_KNOWN, promises
 from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter, arrival, came_back
@@ -43,7 +44,7 @@ class Steps(Effects):
     algorithm's own; with a ``founder``, others have come to its pool."""
 
     __slots__ = (
-        *("algorithm", "options", "units", "permits", "trace", "layered", "promises"),
+        *("algorithm", "options", "units", "permits", "kinds", "trace", "layered", "promises"),
         *("nodes", "monitor", "now", "in_flight"),
         *("lost", "many_clients", "present", "turns"),
         *("choosing", "plain", "draw", "choice"),
@@ -64,6 +65,7 @@ class Steps(Effects):
         self.options = options
         self.units = units(options)  # of priority, in a step
         self.permits = permits
+        self.kinds: Kinds | None = None  # where there are several
         self.trace = trace
         self.layered = layered
         self.promises = promises(algorithm, options)
@@ -73,7 +75,7 @@ class Steps(Effects):
                 self.nodes = algorithm.make(network, permits, options, out)
             else:
                 self.nodes = joined(algorithm, network.size, founder, permits, options, out)
-            self.monitor = Monitor(permits, self.promises)
+            self.monitor = monitor_for(permits, self.promises)
         else:
             out = layered.out
             self.nodes = layered.nodes
@@ -102,6 +104,7 @@ class Steps(Effects):
                 options=self.options,
                 promised=self.promises,
                 permits=self.permits,
+                kinds=self.kinds,
                 nodes=len(self.nodes),
                 **more,
             )
@@ -130,7 +133,8 @@ class Steps(Effects):
         if monitor.judges_order:
             if self.in_flight == 0:
                 monitor.quiet()
-            client.rival = monitor.asks(client.node, self.in_steps(client.priority))
+            priority = self.in_steps(client.priority)
+            client.rival = monitor.asks(client.node, priority, client.want)
         tokens, permits = node.tokens(), node.free_permits()
         node.request(client.number, client.want, client.priority)
         cause = NOTHING
@@ -372,7 +376,7 @@ class Steps(Effects):
                 for client in self.present.values()
                 if client.rival is not None and client.node == node and not client.inside
             ]
-            self.monitor.lends(self.now, node, waiting)
+            self.monitor.lends(self.now, node, waiting, message.lends())
 
     def admits(self, node: Actor, enter: Enter) -> int:
         client = self.present[enter.client]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from meshlock.algorithms.actor import NIL, Actor, Frozen, OpenActor, choices_of
+from meshlock.algorithms.amounts import fits
 from meshlock.algorithms.recovery.catching_up import CatchingUp
 from meshlock.algorithms.recovery.gate import GATE_VARIABLES, Gate, frozen_effect, thawed_effect
 from meshlock.algorithms.recovery.holding import HeldToken, OwnGrant
@@ -100,7 +101,9 @@ class EpochState:
 
     def may_ask(self, client: int) -> bool:
         """Rule 15; and what is more than there are permits can only wait for another epoch."""
-        return not self.member.paused() and self.gate.wants(client) <= self.member.config.permits
+        return not self.member.paused() and fits(
+            self.gate.wants(client), self.member.config.permits
+        )
 
     def serve_next(self) -> None:
         """Where the algorithm takes one client at a time: the next of ours, if none is in."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from meshlock.algorithms.actor import NIL, Effect, Enter, Frozen, Message
+from meshlock.algorithms.amounts import fits
 from meshlock.algorithms.recovery.holding import HeldToken, OwnGrant
 from meshlock.algorithms.recovery.inside import Inside
 from meshlock.algorithms.recovery.keeper import TokenKeeper
@@ -141,7 +142,7 @@ class Gate:
         token = self.member.holding.token
         if token is None or not self.member.usable() or token.grants >= MOST_GRANTS:
             return False
-        return permits <= token.free
+        return fits(permits, token.free)
 
     def let_in(self, client: int) -> Leaving:
         """The result: those that leave at once (rule 11)."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from meshlock.algorithms.actor import NIL, Frozen, Message
+from meshlock.algorithms.amounts import first_of, how_many, numbers_of
 from meshlock.algorithms.recovery.records import (
     GRANTS,
     MINTING,
@@ -95,21 +96,22 @@ class HeldToken:
         """Of those that there are and that are not out. There are enough: of k at most as many
         are out as permits are."""
         out = {slot for entry in self.ledger for slot in entry.slots}
-        there = config.slots if len(config.slots) > 0 else range(config.permits)
-        return tuple([slot for slot in there if slot not in out][:want])
+        there = config.slots if len(config.slots) > 0 else numbers_of(config.permits)
+        return first_of([slot for slot in there if slot not in out], want)
 
 
 def without(entry: Entry, part: ReleasedPart) -> Entry | None:
     """What is out of a grant when this part has come back; None: nothing."""
-    out = entry.numbers if len(entry.numbers) > 0 else tuple(range(entry.permits))
+    out = entry.numbers if len(entry.numbers) > 0 else numbers_of(entry.permits)
     kept = [place for place, number in enumerate(out) if not part.has(number)]
     if len(kept) == 0:
         return None
     numbers = tuple([out[place] for place in kept])
     slots = tuple([entry.slots[place] for place in kept]) if len(entry.slots) > 0 else ()
-    if numbers[-1] < len(kept):
+    permits = how_many(numbers)
+    if numbers == numbers_of(permits):
         numbers = ()  # the first ones
-    return entry._replace(permits=len(kept), slots=slots, numbers=numbers)
+    return entry._replace(permits=permits, slots=slots, numbers=numbers)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -83,6 +83,7 @@ from meshlock.algorithms.actor import (
     OpenActor,
     choices_of,
 )
+from meshlock.algorithms.amounts import first_of, is_part, positive
 from meshlock.algorithms.recovery.catching_up import CatchingUp
 from meshlock.algorithms.recovery.epoch import VARIABLES_OF_EPOCH, EpochState
 from meshlock.algorithms.recovery.holding import HOLDING_VARIABLES, HeldToken
@@ -213,9 +214,9 @@ class Layer(ChoosingActor):
     def release_some(self, client: int, permits: int) -> None:
         """The last of its slots."""
         for fence, grant in self.member.grants.items():
-            if grant.client == client and permits < grant.permits:
+            if grant.client == client and is_part(permits, grant.permits):
                 grant.permits -= permits
-                grant.slots = grant.slots[: grant.permits]
+                grant.slots = first_of(grant.slots, grant.permits)
                 self.epoch.end(fence, grant, permits, grant.permits)
                 return
 
@@ -428,7 +429,7 @@ class Layer(ChoosingActor):
 
     def free_permits(self) -> int:
         token = self.member.holding.token
-        return max(0, token.free) if token is not None and self.member.usable() else 0
+        return positive(token.free) if token is not None and self.member.usable() else 0
 
     def known_priority(self) -> int | None:
         inner = self.epoch.inner

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from meshlock.algorithms.actor import NIL, Frozen
+from meshlock.algorithms.amounts import fits
 from meshlock.algorithms.recovery.inside import tree
 from meshlock.algorithms.recovery.records import (
     NEVER,
@@ -152,7 +153,7 @@ class Proposal:
             len(self.kept) + len(self.lapsing),
             usable.epoch if usable is not None else NO_EPOCH,
             usable.grants if usable is not None else 0,
-            out > config.permits,  # rule 15
+            not fits(out, config.permits),  # rule 15
         )
 
     def participants(self, me: int) -> tuple[Participant, ...]:

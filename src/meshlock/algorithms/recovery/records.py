@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from meshlock.algorithms.amounts import is_among
+
 NOBODY = -1
 
 new: Final[Callable[..., Any]] = tuple.__new__
@@ -123,7 +125,8 @@ def new_entry(node: int, fence: Fence, permits: int, slots: tuple[int, ...], lab
 
 class ReleasedPart(NamedTuple):
     """Permits of a grant that were released together. The permits of a grant are numbered from 0,
-    and the last ones are released first: these are the ``permits`` that follow the first ``left``.
+    and the last ones are released first: these are the ``permits`` that follow the first ``left``,
+    of each kind.
     So a part that comes twice, or before an earlier one, names what it returns."""
 
     fence: Fence
@@ -131,7 +134,7 @@ class ReleasedPart(NamedTuple):
     permits: int
 
     def has(self, number: int) -> bool:
-        return self.left <= number < self.left + self.permits
+        return is_among(number, self.left + self.permits) and not is_among(number, self.left)
 
 
 def new_part(fence: Fence, left: int, permits: int) -> ReleasedPart:

@@ -32,6 +32,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from meshlock.algorithms.actor import NIL
+from meshlock.algorithms.amounts import fits, in_all, positive
 from meshlock.algorithms.recovery.autopilot import Autopilot
 from meshlock.algorithms.recovery.epoch import EpochState
 from meshlock.algorithms.recovery.messages import Forgotten
@@ -421,7 +422,7 @@ class Timers:
             return "the epoch has made about as many grants as its fences can count"
         if self.epoch.disagrees():
             return "the token and its ledger disagree"
-        if member.paused() and token.free >= 0:
+        if member.paused() and fits(0, token.free):
             return "enough permits were released since the pool was made smaller"
         if now < member.suggested_until:
             return SUGGESTED
@@ -528,7 +529,8 @@ class Timers:
         if token is not None and member.usable():
             if token.free == 0:
                 return "all permits are in use"
-            return f"{token.free} permits are free, and requests ahead are served first"
+            free = in_all(token.free)
+            return f"{free} permits are free, and requests ahead are served first"
         holder = self.holder()
         if holder == NIL:
             return "the holder of the token is not known yet"
@@ -580,8 +582,9 @@ class Timers:
         if proposal is not None:
             return "a new epoch is proposed, waiting for the reports of members"
         if token is not None and member.usable():
-            if token.free < 0:
-                return f"the pool was made smaller: {-token.free} too many are still in use"
+            if not fits(0, token.free):
+                over = in_all(positive(-token.free))
+                return f"the pool was made smaller: {over} too many are still in use"
             return ""
         if member.quiet() and not self.epoch.active():
             left = member.quiet_until - now

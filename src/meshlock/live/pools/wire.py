@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from meshlock.algorithms.actor import Message
-from meshlock.algorithms.direct import LINES
+from meshlock.algorithms.conflicts import LINES
 from meshlock.algorithms.recovery import records
 from meshlock.errors import Refused
 from meshlock.live.machine.limits import (
