@@ -146,11 +146,12 @@ class Trace:
     Nothing but the line at hand is kept, so the file may be as long as it likes.
     """
 
+    kinds: Kinds | None = None  # of the permits, where there are several
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lines = self.read()
         self.number = 0
-        self.kinds: Kinds | None = None  # of the permits, where there are several
         self.setup: dict[str, Any] = self.first()
         self.nodes: int = self.setup["nodes"]
 
