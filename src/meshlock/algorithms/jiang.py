@@ -379,7 +379,7 @@ class JiangNode(Actor):
     def give_token_to_front_of_queue(self) -> None:
         while self.t > 0 and not self.queue.is_empty():  # R2
             front = self.queue.first()
-            if self.is_short_of(front):
+            if is_short(self.t, front.want, self.rules.kinds):
                 smaller = self.backfill.next_entry(self.queue, front, self.t)
                 if smaller is None:
                     return
@@ -387,7 +387,7 @@ class JiangNode(Actor):
             if front.neighbour != NIL:  # giveToken 3
                 self.give_token(front)
                 return
-            if self.is_short_of(front):  # giveToken 10: R1, R2
+            if is_short(self.t, front.want, self.rules.kinds):  # giveToken 10: R1, R2
                 return
             self.queue.remove(front)  # giveToken 1
             self.backfill.let_in(front)
@@ -397,9 +397,6 @@ class JiangNode(Actor):
             self.enter(front.client, self.grants)  # giveToken 13; the loop is 14
         if self.backfill.blocked is not None and self.queue.is_empty():
             self.backfill.set_to(0, None)
-
-    def is_short_of(self, entry: RankedRequest) -> bool:
-        return entry.want > self.t or (self.rules.kinds and not fits(entry.want, self.t))
 
     def give_token(self, entry: RankedRequest) -> None:
         """giveToken 4 to 8: to the neighbour of this entry."""
@@ -548,6 +545,11 @@ class JiangNode(Actor):
 
     def known_priority(self) -> int | None:
         return max([entry.priority for entry in self.queue.all()], default=None)
+
+
+def is_short(t: int, want: int, kinds: bool) -> bool:
+    """Is that more than there is? ``kinds``: there are several."""
+    return want > t or (kinds and not fits(want, t))
 
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Actor]:

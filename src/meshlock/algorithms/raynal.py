@@ -80,7 +80,8 @@ class RaynalNode(NumberedSite):
         self.try_to_enter()
 
     def try_to_enter(self) -> None:
-        if self.want > 0 and not self.inside and fits(self.want, self.permits - self.in_use):
+        left = self.permits - self.in_use
+        if self.want > 0 and not self.inside and fits(self.want, left):
             self.inside = True
             self.enter(self.client)
 
