@@ -598,7 +598,7 @@ class World:
             token = member.holding.token  # if it was not surrendered in the same step
             self.last_lent += token is None
             listed = token is None or any(
-                one._replace(lapsing=False) == entry for one in token.ledger
+                one._replace(lapsing=False, label=entry.label) == entry for one in token.ledger
             )  # or another was made in the same step, in whose ledger it lapses
             check(listed, "a grant leaves that is not in the ledger")
             self.lent[fence] = entry

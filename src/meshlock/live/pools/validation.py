@@ -21,6 +21,25 @@ name what others hold, is not found: then it is waited for a lease.
 for this node, of permits that there are, for a lease. Of its own grants a node says who has them,
 and nothing by which others could return them.
 
+**What is missing then, and what the layer makes of it.** It must never conclude that a grant is
+over, a token is gone, or a majority has spoken.
+
+========================  ==========================================================================
+taken out or dropped      the layer concludes
+========================  ==========================================================================
+a token that is claimed   that it is not found: one lease is waited, grants of its epoch are kept
+twice, with its sender's
+what is not acknowledged
+grants of no members,     nothing: they *lapse* instead; left out they would be over (rule 18)
+more than there can be
+the epochs and members    nothing: of every majority a member knows them, and until one has spoken
+that no members know      the report is dropped; who has not reported is asked again
+a whole message           what it would if it were lost. All that recovery says is best effort;
+                          tokens and grants are acknowledged, and what is not leads to an epoch
+========================  ==========================================================================
+
+tests/algorithms/test_validated_layer.py has random worlds judged with all this in the way.
+
 What members, and the token's holder, can do all the same is said in docs/operate/trust.md. Here
 messages are refused, and what they report is left out; nothing is sent but questions.
 """
@@ -347,7 +366,7 @@ class Validation:
         if state is not None:
             if state.epoch != inner.epoch or self.miscounts(state):
                 return "its token has a wrong number of permits"
-            if len(self.member.grants) > 0 and self.is_unnamed(state):
+            if (state.epoch, state.hop) > self.member.hop_seen and self.is_unnamed(state):
                 return "its token does not list permits that this node holds"
             self.drop_unproved(state.ledger)
         ours = same(inner.epoch, self.member.adopted)
