@@ -352,3 +352,24 @@ def test_the_way_to_the_token_is_known():
     holder, other = (first, second) if first["token_here"] else (second, first)
     assert holder["towards"] is None
     assert other["towards"] == ("a" if holder is first else "b")
+
+
+def test_an_agent_that_says_nothing_any_more_looks_like_it(browser):
+    with running(False) as mesh:
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        page.goto(mesh.page)
+        page.fill("#token", TOKEN)
+        page.keyboard.press("Enter")
+        until(page, "document.querySelectorAll('#map .name').length === 4")
+        silent = "document.documentElement.classList.contains('silent')"
+        assert not page.evaluate(silent)
+        page.route("**/view.json*", lambda _: None)  # the process is stopped: nothing comes
+        until(page, silent)
+        shows(page, "#verdict", "The agent has not answered for ")
+        assert page.title().startswith("(!) ")
+        assert page.get_attribute("#icon", "href") == "/page/alarm.svg"
+        before = page.inner_text("#verdict")
+        holds(page, lambda: page.inner_text("#verdict") != before)  # its age grows
+        page.unroute("**/view.json*")
+        until(page, f"!{silent}")
+        page.close()

@@ -153,12 +153,42 @@ def test_node_waiting_and_diagram(page, address):
     until(page, "meshlock.stage.selected === 4 && meshlock.shown === 120")
     shows(page, "#pane-node", "height")
     page.keyboard.press("d")
-    until(page, "document.getElementById('diagram-image').naturalWidth > 100")
+    until(page, "document.querySelector('#diagram-image svg')?.clientWidth > 100")
     picture(page, "sequence")
     drawn = page.request.get(address + page.get_attribute("#diagram-svg", "href")).text()
     assert drawn.startswith("<svg ")
     assert "TOKEN" in drawn
-    page.keyboard.press("Escape")
+    page.locator("#diagram-image text", has_text="110").first.click()
+    at(page, 110)
+
+
+def test_the_keyboard_is_alive_after_a_jump_and_next_finds_messages(page, address):
+    page.goto(address)
+    at(page, 0)
+    page.keyboard.press("g")
+    page.keyboard.type("30")
+    page.keyboard.press("Enter")
+    at(page, 30)
+    until(page, "document.activeElement.id === 'network'")
+    page.keyboard.press("ArrowLeft")
+    at(page, 29)
+    page.select_option("#kind", "deliver TOKEN")
+    page.focus("#network")
+    page.keyboard.press("n")
+    until(page, "meshlock.shown > 29 && meshlock.run.lines(meshlock.shown)[0].message === 'TOKEN'")
+
+
+def test_who_acts_has_a_row_and_hidden_nodes_are_counted(browser, tmp_path):
+    words = "simulate --algorithm raymond --nodes 40 --topology tree --requests 60 --json"
+    with served(desk_with(written(tmp_path / "many.jsonl", words))) as address:
+        page = browser.new_page(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
+        for step in (40, 90):
+            page.goto(f"{address}/#step={step}")
+            at(page, step)
+            until(page, "meshlock.strip.rows?.length")
+            acting = page.evaluate(f"meshlock.run.lines({step})[0].node")
+            holds(page, lambda acting=acting: acting in page.evaluate("meshlock.strip.rows"))
+        page.close()
 
 
 def test_dark_and_on_a_phone_nothing_sticks_out(browser, address):
@@ -185,6 +215,10 @@ def test_a_counterexample_opens_at_its_start_under_the_name_of_what_is_violated(
         page.goto(address)
         until(page, "window.meshlock?.shown === 0")
         shows(page, "h1", "order is violated")
+        page.select_option("#kind", "violation")
+        page.focus("#network")
+        page.keyboard.press("n")
+        until(page, "meshlock.shown === meshlock.run.about.violated[0].step")
         page.click("#verdict button")
         until(page, "meshlock.shown > 10")
         shows(page, "#pane-step", "enters with 1 permit")

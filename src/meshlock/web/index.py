@@ -38,6 +38,7 @@ class TraceEvent(msgspec.Struct, gc=False):
     t: float
     event: str
     node: int = -1
+    message: str = ""
     id: int = -1
     peer: int = -1
     client: int = -1
@@ -169,6 +170,9 @@ LONG_LINE = 200
 KINDS = 128
 """More kinds of events than this no trace has."""
 
+MOST_MESSAGES = 100
+"""Kinds, with those of messages that arrive; any further message is only a ``deliver``."""
+
 CLIENTS = {"request", "enter", "leave", "give-back", "withdraw", "lease-lost"}
 
 EFFECTS = {"send", "enter", "move", "lease", "recover"}
@@ -296,6 +300,10 @@ class Index:
         done = len(self.starts) - 1
         if done and done % self.apart == 0:
             self.snapshots.append(self.now.copy())
+        if event.message and (kind == "deliver" or kind == "undelivered"):
+            told = f"{kind} {event.message}"
+            if told in self.codes or len(self.kinds) < MOST_MESSAGES:
+                kind = told
         code = self.codes.get(kind)
         if code is None:
             if len(self.kinds) == KINDS:
@@ -325,7 +333,7 @@ class Index:
             self.used.note(step, now.inside)
             self.waiting.note(step, len(now.clients) - now.served)
         elif kind == "end" and event.violated:
-            self.report_all(event.violated)
+            self.report_all(event.violated, step - 1)  # that it is over is no step of a node
 
     def judge(self, audit: Audit, line: bytes) -> None:
         if self.events > JUDGED:
@@ -340,13 +348,13 @@ class Index:
             self.audit = None
         self.report_all(audit.monitor.violated)
 
-    def report_all(self, violated: dict[str, str]) -> None:
+    def report_all(self, violated: dict[str, str], step: int = -1) -> None:
         for name, sentence in violated.items():
-            self.report(name, sentence)
+            self.report(name, sentence, step)
 
-    def report(self, name: str, sentence: str) -> None:
+    def report(self, name: str, sentence: str, step: int = -1) -> None:
         if all(found["property"] != name for found in self.violated):
-            step = len(self.starts) - 1
+            step = len(self.starts) - 1 if step < 0 else step
             self.violated.append({"property": name, "sentence": sentence, "step": step})
 
     def whole(self) -> None:

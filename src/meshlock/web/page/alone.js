@@ -24,7 +24,7 @@ function found(asked) {
   for (let step = Number(asked.get("after")) + by; step > 0 && step <= steps; step += by) {
     const number = Math.floor((step - 1) / width);
     const lines = known[`/api/runs/trace/window?number=${number}`].steps[step - 1 - number * width];
-    const fits = kind === "enter" ? lines.some((line) => line.event === "enter") : lines[0].event === kind;
+    const fits = kind === "enter" ? lines.some((line) => line.event === "enter") : (lines[0].message ? `${lines[0].event} ${lines[0].message}` : lines[0].event) === kind;
     if (fits && (node < 0 || lines[0].node === node)) return step;
   }
   return 0;

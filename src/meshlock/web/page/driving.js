@@ -22,6 +22,7 @@ export class Driving {
     this.riddle = new Riddle(this);
     setInterval(() => this.tick(), 80);
     this.last = 0;
+    $("deliver-now").addEventListener("click", () => this.do({ do: "next" }));
   }
 
   async start() {

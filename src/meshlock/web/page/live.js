@@ -9,6 +9,8 @@ import { theme } from "./theme.js";
 const $ = (id) => document.getElementById(id);
 const EVERY = 500; // milliseconds
 const CELLS = 64;
+const PATIENCE = 4000; // milliseconds that an answer may take
+const SILENT = 3000; // without an answer, after which what is shown counts as old
 const figures = new Map(); // by pool
 let kept = JSON.parse(sessionStorage.getItem("meshlock-requests") ?? "[]"); // what this tab asked for
 let token = sessionStorage.getItem("meshlock-token") ?? "";
@@ -24,7 +26,26 @@ function fill(id, key, make) {
   redraw(place, ...make());
 }
 
+let answered = performance.now(); // when the agent last did
+let name = "meshlock, live";
+
+// Title and icon tell those who look at another tab.
+function flag(wrong) {
+  document.title = wrong ? `(!) ${name}` : name;
+  const icon = wrong ? "/page/alarm.svg" : "/page/icon.svg";
+  if (!$("icon").href.endsWith(icon)) $("icon").href = icon;
+}
+
+// An agent that is stopped says nothing: its page tells how old it is, and looks like it.
+function age() {
+  const silent = performance.now() - answered;
+  document.documentElement.classList.toggle("silent", silent > SILENT);
+  if (silent > SILENT) alarms([`The agent has not answered for ${Math.floor(silent / 1000)} s. What is shown here was so then.`]);
+}
+setInterval(age, 500);
+
 function alarms(list) {
+  flag(list.length > 0);
   $("verdict").hidden = !list.length;
   fill("verdict", JSON.stringify(list), () => list.map((text) => element("span", { text })));
   const timeless = list.join(" ").replace(/[\d.]+ s/g, "");
@@ -40,11 +61,12 @@ async function look() {
   let answer;
   const asked = new URLSearchParams({ pool: chosen, keep: kept.join(" ") });
   try {
-    answer = await fetch(`/view.json?${asked}`, { headers: headers() });
+    answer = await fetch(`/view.json?${asked}`, { headers: headers(), signal: AbortSignal.timeout(PATIENCE) });
   } catch {
-    alarms(["The agent does not answer."]);
+    if (performance.now() - answered < SILENT) alarms(["The agent does not answer."]);
     return;
   }
+  answered = performance.now();
   $("enter").hidden = answer.status !== 401;
   if (answer.status === 401) {
     $("title").textContent = "Sign in";
@@ -72,7 +94,7 @@ function show(view) {
   const me = view.nodes[view.node]?.pool_view;
   $("title").textContent = `${view.node}${chosen ? ` · ${chosen}` : ""}`;
   $("subtitle").textContent = [me?.algorithm, me?.members ? `${me.members} members` : "", me?.epoch ? `epoch ${me.epoch}` : "", view.address, `${nodes.length} nodes known${gone ? `, ${gone} unreachable` : ""}`, view.protected ? "links are protected" : "links are not protected"].filter(Boolean).join(" · ");
-  document.title = `${view.node} · meshlock`;
+  name = `${view.node} · meshlock`;
   $("mode").hidden = false;
   $("mode").textContent = view.allowed ? "actions allowed" : "read-only";
   const underWay = new Set(view.requests.filter((request) => ["waiting", "held"].includes(request.state)).map((request) => request.request));
@@ -157,7 +179,7 @@ function rowsOf(columns, rows) {
 }
 
 function table(id, rows, none) {
-  fill(id, JSON.stringify(rows), () => (rows.length ? [element("div", { class: "scroll" }, rowsOf(Object.keys(rows[0]), rows))] : [element("p", { class: "muted", text: none })]));
+  fill(id, JSON.stringify([rows, none]), () => (rows.length ? [element("div", { class: "scroll" }, rowsOf(Object.keys(rows[0]), rows))] : [element("p", { class: "muted", text: none })]));
 }
 
 function links(view) {

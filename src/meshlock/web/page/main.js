@@ -13,7 +13,7 @@ import { Lesson } from "./lesson.js";
 import { Menu } from "./menu.js";
 import { packed, unpacked } from "./packed.js";
 import { pointer } from "./pointer.js";
-import { tab as inTab } from "./server.js";
+import { call, tab as inTab } from "./server.js";
 import { theme } from "./theme.js";
 import { presenting, type } from "./type.js";
 import { words } from "./words.js";
@@ -166,7 +166,8 @@ export class Page {
   }
 
   kinds() {
-    const kinds = ["enter", ...this.run.about.kinds.filter((kind) => kind !== "enter" && kind !== "end")];
+    const found = this.run.about.violated.length ? ["violation"] : [];
+    const kinds = ["enter", ...found, ...this.run.about.kinds.filter((kind) => kind !== "enter" && kind !== "end").sort()];
     const chosen = $("kind").value;
     redraw($("kind"), ...kinds.map((kind) => element("option", { value: kind, text: kind })));
     if (kinds.includes(chosen)) $("kind").value = chosen;
@@ -293,11 +294,17 @@ export class Page {
     $("play").setAttribute("aria-label", this.playing ? "Pause" : this.run?.steps && this.step >= this.run.steps ? "Play again from the start" : "Play");
   }
 
+  // Violations are few, and known here.
+  violation(back) {
+    const steps = this.run.about.violated.map((found) => found.step).filter((step) => (back ? step < this.step : step > this.step));
+    return steps.length ? (back ? Math.max(...steps) : Math.min(...steps)) : 0;
+  }
+
   async find(back) {
     const asked = new URLSearchParams({ after: this.step, kind: $("kind").value });
     if (back) asked.set("back", "1");
     if (this.tab === "node" && this.stage.selected >= 0) asked.set("node", this.stage.selected);
-    const { step } = await ask(`${this.run.path}/find?${asked}`);
+    const { step } = $("kind").value === "violation" ? { step: this.violation(back) } : await ask(`${this.run.path}/find?${asked}`);
     if (step) {
       this.pause();
       await this.go(step);
@@ -386,6 +393,8 @@ export class Page {
     else if (this.tab === "node") nodePane($("pane-node"), run, snapshot, this.stage.selected, (node) => this.select(node), this.driving);
     else if (this.tab === "events") eventsPane($("pane-events"), run, step, (to) => this.go(to));
     this.driving?.shows(snapshot, step);
+    $("deliver-now").hidden = !this.driving;
+    $("deliver-now").disabled = !snapshot.flying.size;
     if (document.activeElement !== $("step")) $("step").value = String(step);
     $("scrub").value = String(step);
     $("clock").textContent = `t = ${round(run.time(step))}`;
@@ -395,7 +404,7 @@ export class Page {
     this.button();
     const cause = run.lines(step)[0] ?? { event: "end" };
     const said = step ? words(cause, (node) => run.called(node), true) + run.chosen(cause) : "the start";
-    $("caption").textContent = run.about.lesson ? this.lesson.said() : step ? `${step}. ${said}` : "The start";
+    $("caption").textContent = run.about.lesson ? this.lesson.said() : step ? `${step}. ${said}${this.effects(run.lines(step))}` : "The start";
     $("network").setAttribute("aria-label", `The network after step ${step}: ${said}; ${snapshot.used()} of ${run.permits} permits in use, ${snapshot.queue().length} waiting`);
     if (!this.playing) {
       $("says").textContent = `Step ${step}: ${said}`;
@@ -408,6 +417,12 @@ export class Page {
   leaving(step) {
     const button = element("button", { type: "button", id: "leave-run", text: "Go on by hand from here", onclick: () => this.branches.leave(step) });
     return [element("div", { class: "row", "data-key": "leave" }, button), ...this.branches.parts()];
+  }
+
+  // What came of a step, for a caption.
+  effects([, ...lines]) {
+    const said = lines.filter((line) => ["send", "enter", "recover"].includes(line.event)).map((line) => words(line, (node) => this.run.called(node), true));
+    return said.length ? `, and ${said.slice(0, 3).join(", ")}${said.length > 3 ? ", …" : ""}` : "";
   }
 
   // Which lines ran in this step is asked for when somebody has the time to look.
@@ -454,6 +469,7 @@ export class Page {
     $("speed").value = String(this.speed);
     $("speed").addEventListener("change", () => { this.speed = Number($("speed").value); });
     $("step").addEventListener("change", () => { this.pause(); this.go(Number($("step").value)); });
+    $("step").addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === "Escape") setTimeout(() => $("network").focus()); });
     $("scrub").addEventListener("input", () => { this.pause(); this.go(Number($("scrub").value)); });
     $("find-next").addEventListener("click", () => this.find(false));
     $("find-back").addEventListener("click", () => this.find(true));
@@ -481,6 +497,14 @@ export class Page {
     });
     $("help-open").addEventListener("click", () => $("help").showModal());
     $("diagram-open").addEventListener("click", () => this.diagram());
+    $("diagram-image").addEventListener("click", (event) => { // to the step of this row
+      const numbers = [...$("diagram-image").querySelectorAll('text[x="12"]')].filter((one) => /^\d+$/.test(one.textContent));
+      const above = numbers.filter((one) => one.getBoundingClientRect().top - 6 <= event.clientY).at(-1);
+      if (!above) return;
+      $("diagram").close();
+      this.pause();
+      this.go(Number(above.textContent));
+    });
     for (const id of ["diagram-first", "diagram-last"]) $(id).addEventListener("change", () => this.drawDiagram());
     const tabs = TABS.map((name) => $(`tab-${name}`));
     tabs.forEach((tab, place) => {
@@ -521,10 +545,13 @@ export class Page {
     $("diagram").showModal();
   }
 
-  drawDiagram() {
+  async drawDiagram() {
     const asked = new URLSearchParams({ first: $("diagram-first").value || 1, last: $("diagram-last").value || 1 });
-    $("diagram-image").src = `${this.run.path}/sequence.svg?${asked}`;
-    $("diagram-svg").href = `${this.run.path}/sequence.svg?${asked}`;
+    const place = `${this.run.path}/sequence.svg?${asked}`;
+    const text = await (await call(place)).text();
+    const drawn = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
+    $("diagram-image").replaceChildren(document.importNode(drawn, true));
+    $("diagram-svg").href = inTab ? URL.createObjectURL(new Blob([text], { type: "image/svg+xml" })) : place;
   }
 
   faster(by) {

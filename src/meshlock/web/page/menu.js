@@ -48,7 +48,12 @@ export class Menu {
     const entries = this.offered[kind].filter((entry) => `${entry.name} ${entry.title} ${entry.breaks ?? ""}`.toLowerCase().includes(sought));
     const called = (entry) => (kind === "riddle" ? `Riddle ${entry.name}` : entry.name);
     const told = (entry) => (kind === "mutant" ? `${entry.title} (breaks ${entry.breaks})` : kind === "riddle" ? `${entry.title}; ${entry.steps === 1 ? "1 step" : `${entry.steps} steps`} at least` : entry.title);
-    const rows = entries.map((entry) => element("button", { type: "button", "data-name": entry.name, onclick: () => this.open({ kind, name: entry.name, algorithm: kind === "scenario" ? $("menu-algorithm").value : "" }) }, element("b", { text: called(entry) }), element("span", { text: told(entry) })));
+    const family = (entry) => (kind === "mutant" ? entry.name.split("/")[0] : "");
+    const heads = new Map(entries.map((entry) => [family(entry), entry])); // by algorithm, in their order
+    const count = (name) => entries.filter((entry) => family(entry) === name).length;
+    const head = (name) => (name ? [element("h3", { text: `${name} (${count(name)})` })] : []);
+    const row = (entry) => element("button", { type: "button", "data-name": entry.name, onclick: () => this.open({ kind, name: entry.name, algorithm: kind === "scenario" ? $("menu-algorithm").value : "" }) }, element("b", { text: called(entry) }), element("span", { text: told(entry) }));
+    const rows = [...heads.keys()].flatMap((name) => [...head(name), ...entries.filter((entry) => family(entry) === name).map(row)]);
     $("menu-list").replaceChildren(...(rows.length ? rows : [element("p", { class: "muted", text: "Nothing in this part of the menu is called that." })]));
   }
 

@@ -79,6 +79,7 @@ export class Strip {
     const bars = [];
     const arrows = [];
     const marks = [];
+    const acts = []; // which node acts in which step
     for (const [number, node, want, priority, asked, entered] of window.snapshot.clients) clients.set(number, { node, want, priority, asked: Math.max(asked, window.first - 1), entered: entered < 0 ? -1 : Math.max(entered, window.first - 1) });
     const close = (client, step) => {
       if (client.entered < 0) bars.push({ ...client, from: client.asked, to: step, held: false });
@@ -89,6 +90,7 @@ export class Strip {
     };
     window.steps.forEach((lines, place) => {
       const step = window.first + place;
+      if (lines.length) acts.push([step, lines[0].node ?? -1]);
       for (const line of lines) {
         if (line.event === "request") clients.set(line.client, { node: line.node, want: line.want ?? 1, priority: line.priority ?? 0, asked: step, entered: -1 });
         else if (line.event === "enter" && clients.has(line.client)) clients.get(line.client).entered = step;
@@ -100,7 +102,7 @@ export class Strip {
       }
     });
     for (const client of clients.values()) close(client, window.last);
-    known = { bars, arrows, marks };
+    known = { bars, arrows, marks, acts };
     this.cache.set(window, known);
     return known;
   }
@@ -132,6 +134,10 @@ export class Strip {
       const active = new Set();
       if (selected >= 0) active.add(selected);
       const near = [];
+      for (const { acts } of windows) for (const [step, node] of acts) if (Math.abs(step - position) < 12) near.push({ node, held: false, acts: true, from: step });
+      near.sort((a, b) => Math.abs(a.from - position) - Math.abs(b.from - position));
+      for (const one of near) if (active.size < most && one.node >= 0) active.add(one.node); // who acts now is always there
+      near.length = 0;
       for (const { bars } of windows) for (const bar of bars) if (bar.to >= from && bar.from <= to) near.push(bar);
       near.sort((a, b) => Number(b.held) - Number(a.held) || Math.abs(a.from - position) - Math.abs(b.from - position));
       for (const bar of near) if (active.size < most) active.add(bar.node);
@@ -162,16 +168,19 @@ export class Strip {
     }
     for (const { arrows } of windows) {
       for (const { from: a, to: b, step, arrives, token } of arrows) {
-        if (!row.has(a) || !row.has(b) || rows.length > 24) continue;
-        pen.beginPath();
-        pen.moveTo(x(step), y(a));
-        pen.lineTo(x(arrives || run.steps), y(b));
+        if (!row.has(a) && !row.has(b)) continue;
+        const ends = [x(step), row.has(a) ? y(a) : height - 20, x(arrives || run.steps), row.has(b) ? y(b) : height - 20];
+        pen.beginPath(); // of a node without a row: to or from the edge
+        pen.moveTo(ends[0], ends[1]);
+        pen.lineTo(ends[2], ends[3]);
+        pen.setLineDash(row.has(a) && row.has(b) ? [] : [2, 3]);
         pen.strokeStyle = token ? colour.token : colour.link;
         pen.lineWidth = token ? 2 : 1;
         pen.globalAlpha = arrives ? 1 : 0.35;
         pen.stroke();
       }
     }
+    pen.setLineDash([]);
     pen.globalAlpha = 1;
     const bar = Math.max(3, Math.min(14, tall * 0.62));
     for (const { bars, marks } of windows) {
@@ -222,6 +231,11 @@ export class Strip {
     const every = [1, 2, 5, 10, 20, 50, 100, 200, 500].find((step) => step * this.pixels > 46) ?? 1000;
     for (let step = Math.ceil(from / every) * every; step <= Math.min(to, run.steps); step += every) pen.fillText(String(step), Math.max(x(step), left + 8), height - 8);
     pen.restore();
+    if (rows.length < run.size) {
+      pen.textAlign = "right";
+      pen.fillStyle = colour.muted;
+      pen.fillText(`${run.size - rows.length} of ${run.size} nodes have no row here`, width - 8, 9);
+    }
   }
 
   stepAt(px) {
