@@ -13,6 +13,7 @@ import flowcharts
 import sequences
 
 ROLE = re.compile(r":(?:attr|class|data|func|meth|mod):<code>[~.]*")
+PLOT = re.compile(r"^(!\[[^\]]*\]\((\S+\.svg)\))$", re.MULTILINE)
 BLOCK = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -22,6 +23,7 @@ def draw(source: str) -> str:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    markdown = PLOT.sub(r"[\1](\2)", markdown)  # a click shows it in full size
     return BLOCK.sub(lambda found: f'<div style="overflow-x:auto">{draw(found[1])}</div>', markdown)
 
 
