@@ -114,6 +114,7 @@ COMMAND_LINES = {
 DECLARATIONS = {
     "check/settings.py",
     "live/interfaces/agent_settings.py",
+    "live/interfaces/pytest_plugin.py",
     "simulate/run_settings.py",
 }
 """Files that declare settings, with the help of their flags."""

@@ -39,7 +39,7 @@ SHARED: dict[str, BlockingClient] = {}
 """This process's client of the agent, by the agent's socket, for pools that are given by name."""
 
 
-def by_name(name: str, permits: int | None) -> AnyBlockingPool:
+def by_name(name: str, permits: int | list[str] | tuple[str, ...] | None) -> AnyBlockingPool:
     """The pool of this name at the agent of this machine, which every lock of the process shares; a
     child process has its own connections (see :mod:`.agent_client`)."""
     from meshlock.live.interfaces.agent_connection import default_socket
