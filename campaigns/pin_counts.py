@@ -9,19 +9,14 @@ Only to be run when a change of the counts is meant; the difference is part of t
 
 from __future__ import annotations
 
-import re
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from textwrap import wrap
 from typing import Any
 
-from meshlock.check.manifest import FILE, PinnedSetUp, Row, entries, found
+from meshlock.check.manifest import FILE, PinnedSetUp, Row, entries, found, table
 
 MOST = 3_000_000
-VALUE = re.compile(r'--\S+ (?:"[^"]*"|[^-\s]\S*)')
-"""A flag and its value, which stay on one line."""
-WIDTH = 100
 PAGE = Path(__file__).parents[1] / "docs" / "appendices" / "checker-counts.md"
 BEGIN, END = "<!-- counts: begin -->", "<!-- counts: end -->"
 
@@ -221,14 +216,7 @@ def setups() -> list[Row]:
         add("direct", "complete", 3, requests=["0", "1", "1", "2"], **moving, clients=2)
         add("direct", "complete", 3, requests=["0", "1", "2:2"], **moving, withdrawals=True)
     moving = {"permits": 3, "links": "unordered", "options": {"rest": "3"}}
-    add(
-        "direct",
-        "complete",
-        3,
-        requests=["0:3@1", "1:1@3", "2:2@2"],
-        release_parts=["0:1", "2:1"],
-        **moving,
-    )
+    add("direct", "complete", 3, requests=["0:3@1", "1:1@3", "2:2@2"], **moving, parts=True)
     asked = ["0:1@1", "1:1@3", "1:1@1", "2:2@2"]
     add("direct", "complete", 3, requests=asked, **moving, clients=2, raises=["2:5"])
     # Several clients of a node in direct's queue: as many as permits can come free at once.
@@ -435,18 +423,9 @@ def crashing() -> list[Row]:
     lead = [*lead, "deliver TOKEN 0>2"]
     direct(3, ["0", "1", "2"], **moving, proposals=1, proposers=[1], ticks=1, lead=lead)
     # Permits given back one by one, over an epoch, to a founder that may hear of it twice.
-    direct(2, ["0:2", "1:2"], permits=3, proposals=1, slots=True, release_parts=["0:1", "1:1"])
-    direct(
-        2,
-        ["1:3"],
-        permits=3,
-        members="1",
-        proposals=1,
-        doubles=1,
-        slots=True,
-        release_parts=["1:1"],
-    )
-    direct(2, ["1:2"], permits=2, proposals=1, crashes=1, slots=True, release_parts=["1:1"])
+    direct(2, ["0:2", "1:2"], permits=3, proposals=1, slots=True, parts=True)
+    direct(2, ["1:3"], permits=3, members="1", proposals=1, doubles=1, slots=True, parts=True)
+    direct(2, ["1:2"], permits=2, proposals=1, crashes=1, slots=True, parts=True)
     adding, removing = {"member_changes": ["add 2"]}, {"member_changes": ["remove 2"]}
     holder = {"proposers": [0], "proposals": 1, **none}
     direct(3, [], members="2", **adding, **holder, crashes=1, crashing=[0])
@@ -550,30 +529,6 @@ def explored(row: Row) -> PinnedSetUp | None:
     return PinnedSetUp({**row, **counts})
 
 
-def text(entry: PinnedSetUp) -> str:
-    """Its lines in a file of pinned set-ups."""
-    states, transitions, depth, violated = entry.pinned
-    counts = f"{states} states, {transitions} transitions, depth {depth}"
-    if not entry.table.get("complete", True):
-        counts = f"{states} states and more"
-    if violated:
-        ways = [f"{name} in {length} steps" for name, length in violated.items()]
-        counts += f"; violated: {', '.join(ways)}"
-    whole = VALUE.sub(lambda found: found[0].replace(" ", "\0"), entry.title())
-    lines = wrap(whole, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
-    return "\n".join(lines).replace("\0", " ") + f"\n  {counts}\n"
-
-
-def table(rows: list[PinnedSetUp]) -> str:
-    """The manifest for people, in Markdown."""
-    lines = ["| set-up | states | transitions | depth | violated |", "|---|---|---|---|---|"]
-    for entry in rows:
-        states, transitions, depth, violated = entry.pinned
-        broken = ", ".join(f"{name} in {length}" for name, length in violated.items())
-        lines.append(f"| {entry.title()} | {states:,} | {transitions:,} | {depth} | {broken} |")
-    return "\n".join(lines) + "\n"
-
-
 def main() -> None:
     named = sys.argv[1:]
     pinned = {entry.title(): entry for entry in entries()}
@@ -588,7 +543,7 @@ def main() -> None:
     with ProcessPoolExecutor() as processes:
         done = [entry for entry in processes.map(explored, again) if entry is not None]
     pinned |= {entry.title(): entry for entry in done}
-    texts = [text(pinned[title]) for title in rows if title in pinned]
+    texts = [pinned[title].text() for title in rows if title in pinned]
     FILE.write_text(HEAD + "".join(texts), encoding="utf-8")
     page = PAGE.read_text(encoding="utf-8")
     before, _, rest = page.partition(BEGIN)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
 
-from pin_counts import PAGE, text
+from pin_counts import PAGE
 
 from meshlock.check.manifest import PinnedSetUp, Row, found
 from meshlock.check.manifest import read as read_pinned
@@ -76,12 +76,13 @@ class Book:
     def write(self, pinned: dict[str, Row]) -> None:
         """Into the file and the page, in the order of the list, whatever was done first."""
         rows = [pinned[title(row)] for row in self.setups() if title(row) in pinned]
-        texts = [text(PinnedSetUp(row)) for row in rows]
+        texts = [PinnedSetUp(row).text() for row in rows]
         self.file.write_text(HEAD.format(self.script) + "".join(texts), encoding="utf-8")
         begin, end = f"<!-- {self.mark}: begin -->", f"<!-- {self.mark}: end -->"
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(begin)
         after = rest.partition(end)[2]
-        PAGE.write_text(f"{before}{begin}\n{self.table(rows)}{end}{after}", encoding="utf-8")
+        text = f"{before}{begin}\n{self.table(rows)}{end}{after}"
+        PAGE.write_text(text, encoding="utf-8")
 
     def table(self, rows: list[Row]) -> str:
         """What is pinned for people, in Markdown."""
@@ -118,7 +119,7 @@ class Book:
                 said = verdict(done)
                 wrong += "violated" in done
                 before = pinned.get(title(done), done)
-                if text(PinnedSetUp(done)) != text(PinnedSetUp(before)):
+                if PinnedSetUp(done).text() != PinnedSetUp(before).text():
                     wrong += not (asked.pin or asked.again)
                     said += f", CHANGED from {before['states']:,} states, {verdict(before)}"
                 if asked.pin or asked.again:

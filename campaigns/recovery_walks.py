@@ -38,6 +38,7 @@ from meshlock.check.kinds import (
     GIVE_BACK,
     HEAL,
     LEAVE,
+    LOSE,
     MEET,
     NEXT,
     PRIORITY,
@@ -75,6 +76,7 @@ WEIGHTS: dict[int, float] = {
     RESEND: 0.5,
     CUT: 0.4,
     DOUBLE: 0.3,
+    LOSE: 0.3,
     CHANGE: 0.2,
     WITHDRAW: 0.2,
     PRIORITY: 0.2,
@@ -95,7 +97,7 @@ def words(algorithm: str, draw: Random) -> dict[str, Any]:
         for _ in range(2)
     ]
     node = draw.randrange(nodes)
-    several = sorted({request[0] for request in requests if ":2" in request})
+    several = any(":2" in request for request in requests)
     lease, slow = draw.choice([2, 3]), draw.choice([0, 1])
     table = {
         "algorithm": algorithm,
@@ -111,8 +113,9 @@ def words(algorithm: str, draw: Random) -> dict[str, Any]:
         "proposals": 3,
         "cuts": 2 if find(algorithm).assumes.changing_links else 0,
         "raises": [f"{node}:5" for node in range(nodes)] if many else [],
-        "release_parts": [f"{node}:1" for node in several],
+        "parts": several,
         "doubles": 3,
+        "losses": 3,
         "resends": 3,
         "slow_ticks": slow,
         "lease": lease,
@@ -148,7 +151,7 @@ class Walk:
     def __init__(self, model: Crashing, draw: Random) -> None:
         self.model = model
         self.draw = draw
-        self.worlds: list[World] = [model.world(model.initial())]
+        self.worlds: list[World] = [model.beginning()]
         self.taken: list[Step] = []
         self.wrong: list[Fault] = []
         self.entries = 0

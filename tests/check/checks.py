@@ -7,10 +7,8 @@ from unittest.mock import patch
 from meshlock.algorithms.actor import Algorithm
 from meshlock.check import serving
 from meshlock.check.arguments import judged, setup
-from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.setup import SetUp
 from meshlock.check.verdict import Checking
-from meshlock.check.world import World
 from whole import WHOLE
 
 LINE = {"topology": "line", "nodes": 3}
@@ -117,13 +115,10 @@ def counts(checking: Checking) -> tuple[int, int, int]:
     return found.count(), found.transitions, found.depth
 
 
-def figures(verdict: Checking) -> dict[str, object]:
-    """What is the same however a search is made, its stories among it."""
-    found = verdict.figures(0.0)
-    found["loops"] = [it.loop for it in verdict.violations()]
-    return found
-
-
-def lead(model: Crashing, world: World, step: str) -> World:
-    """The world after the step of that name."""
-    return model.world(model.take_lead(model.number(world), step))
+def sizes(verdict: Checking) -> tuple[object, ...]:
+    """What is the same however a search is made."""
+    explorer = verdict.explorer
+    lengths = {it.name: len(it.labels) for it in verdict.violations()}
+    if verdict.setup.faults is not None:
+        lengths.pop("served", 0)  # of some states, which are not the same
+    return explorer.count(), explorer.transitions, explorer.depth, verdict.holds(), lengths

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 from checks import FEW_TRIED, FOR_EVER, SET_UPS, finish
 
-from meshlock.check import helpers
+from meshlock.check import shared
 from meshlock.check.arguments import judged, setup
 from meshlock.check.verdict import Checking
 
@@ -42,4 +42,4 @@ def in_memory():
 @pytest.fixture
 def soon(monkeypatch):
     """No search is too small to be shared."""
-    monkeypatch.setattr(helpers, "ALONE", 100)
+    monkeypatch.setattr(shared, "ALONE", 100)

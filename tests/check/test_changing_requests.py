@@ -121,9 +121,7 @@ def test_parts_are_released_at_any_time(
 ) -> None:
     more = {"permits": permits, "requests": requests, "links": links}
     whole = explore(ask(algorithm, topology, 3, **more))
-    wants = [request.partition(":") for request in requests]
-    shares = [f"{node}:1" for node, _, want in wants if want[:1] > "1"]
-    parts = explore(ask(algorithm, topology, 3, **more, release_parts=shares))
+    parts = explore(ask(algorithm, topology, 3, **more, parts=True))
     assert whole.holds() and parts.holds()
     assert parts.explorer.count() > whole.explorer.count()
 
@@ -145,8 +143,7 @@ KEEPS_A_PART = """@@ direct.py
 def test_conservation_is_judged_of_parts() -> None:
     keeps = Mutant("direct/keeps-a-part", "", KEEPS_A_PART, {})
     what = with_algorithm(
-        ask("direct", "complete", 1, permits=2, requests=["0:2"], release_parts=["0:1"]),
-        keeps.algorithm,
+        ask("direct", "complete", 1, permits=2, requests=["0:2"], parts=True), keeps.algorithm
     )
     (found,) = explore(what).violations()
     assert (found.name, len(found.labels)) == ("conservation", 2)
@@ -162,12 +159,12 @@ def verdicts(what: SetUp, reduction: str) -> tuple[bool, list[str], Checking]:
 @pytest.mark.parametrize(
     "more",
     [
-        {"permits": 2, "requests": ["0:2@1", "1:2@3", "2:1@2"], "release_parts": ["1:1"]},
+        {"permits": 2, "requests": ["0:2@1", "1:2@3", "2:1@2"], "parts": True},
         {"requests": ["0:1@1", "1:1@3", "2:1@2"], "raises": ["1:9", "2:0"]},
     ],
     ids=["parts", "raises"],
 )
-@pytest.mark.parametrize("reduction", ["por", "symmetry"])
+@pytest.mark.parametrize("reduction", ["por", "auto", "symmetry"])
 def test_a_reduction_gives_the_same_verdict(reduction: str, more: dict[str, Any]) -> None:
     for algorithm, topology in (("direct", "complete"), ("jiang", "line")):
         plain = verdicts(ask(algorithm, topology, 3, **more), "none")
@@ -316,6 +313,7 @@ def test_a_trace_says_what_a_deadline_counts_for(tmp_path: Path) -> None:
         ("--algorithm jiang-printed --release-part 1:1", "jiang-printed cannot release a part"),
         ("--algorithm direct --permits 2 --release-part 1:1", "no request of node 1 is for more"),
         ("--algorithm direct --permits 2 --request 1:2 --release-part 1:0", "a part is 1 or more"),
+        ("--algorithm direct --permits 2 --parts", "--parts needs a request for several permits"),
         ("--algorithm direct --clients 2", "--clients 2: no node makes as many requests."),
         ("--algorithm jiang --failures return", "--failures return: no link changes."),
         ("--algorithm jiang --members all --failures return", "--failures return: no link changes"),

@@ -123,6 +123,7 @@ def test_walks_with_every_fault_are_sound_traces(algorithm: str, tmp_path: Path)
             cuts=2 if algorithm == "jiang" else 0,
             slow_ticks=1,
             doubles=3,
+            losses=1,
             resends=2,
             wait=3,
             renewals=draw.choice(["meet", "travel"]),

@@ -104,8 +104,8 @@ def test_a_counterexample_is_a_story() -> None:
 def test_a_node_that_stays_down_is_done_without() -> None:
     what = ask("raymond", "complete", 3, requests=["2"], members="all", crashes=1)
     model = Crashing(what, judged([]))
-    state = model.take_lead(model.initial(), "crash 0")
-    assert ticks_to_serve(model, model.world(state)) > 0
+    world = model.lead(model.beginning(), "crash 0")
+    assert ticks_to_serve(model, world) > 0
 
 
 def test_time_can_be_bounded() -> None:

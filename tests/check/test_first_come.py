@@ -8,12 +8,12 @@ import pytest
 from checks import ask, counts, explore
 
 from meshlock.algorithms.mutants.catalogue import MUTANTS
-from meshlock.check.arguments import PROPERTIES, judged
+from meshlock.check.arguments import PROPERTIES, judged, refuse_unjudged
 from meshlock.check.changing_links import plain
 from meshlock.check.mutants import setup_of
 from meshlock.check.retold import write_trace
 from meshlock.check.setup import SetUp
-from meshlock.check.unspent import refuse_unjudged
+from meshlock.check.shared import Shared
 from meshlock.check.verdict import Checking
 from meshlock.errors import Refused
 from meshlock.properties.promises import promises
@@ -65,7 +65,7 @@ def test_audit_finds_the_same_in_the_counterexample(mutant, tmp_path) -> None:
 def test_several_processes_find_the_same(name: str) -> None:
     alone = explore(some(name), "ties")
     shared = Checking(some(name), judged(["ties"]), 100_000, workers=2)
-    assert shared.explorer.helpers is not None
+    assert isinstance(shared.explorer, Shared)
     while shared.run(10_000):
         pass
     assert shared.holds() and alone.holds()

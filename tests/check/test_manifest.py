@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 
 import pytest
 from checks import finish
 
 from meshlock.algorithms.registry import ALGORITHMS
-from meshlock.check.manifest import FILE, PinnedSetUp, entries, found
+from meshlock.check.manifest import PinnedSetUp, entries, found, table
 from whole import WHOLE
 
 MOST_STATES = 15_000 if WHOLE else 5_000
@@ -39,11 +38,6 @@ def test_every_algorithm_is_pinned() -> None:
     assert set(ALGORITHMS) <= pinned
 
 
-def test_file_and_page_are_as_the_campaign_writes_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    root = Path(__file__).parents[2]
-    monkeypatch.syspath_prepend(str(root / "campaigns"))
-    campaign = importlib.import_module("pin_counts")
-    texts = "".join([campaign.text(entry) for entry in PINNED])
-    assert FILE.read_text(encoding="utf-8") == campaign.HEAD + texts
-    page = root / "docs" / "appendices" / "checker-counts.md"
-    assert campaign.table(PINNED) in page.read_text(encoding="utf-8")
+def test_the_page_shows_the_manifest() -> None:
+    page = Path(__file__).parents[2] / "docs" / "appendices" / "checker-counts.md"
+    assert table(PINNED) in page.read_text(encoding="utf-8")

@@ -82,6 +82,7 @@ def test_what_is_forgotten_is_found_again_as_it_was(what: SetUp, reduction: str)
     roomy, narrow = (run(what, reduction, kept, []).explorer for kept in (0, 1))
     assert narrow.states == roomy.states
     assert narrow.parents == roomy.parents
+    assert narrow.labels == roomy.labels
     assert narrow.edges == roomy.edges
     assert narrow.violations.keys() == roomy.violations.keys()
 
@@ -93,4 +94,5 @@ def test_states_are_the_same_whether_numbered_or_only_collected() -> None:
     assert not collected.numbers and not numbered.seen
     assert collected.states == numbered.states
     assert collected.parents == numbered.parents
+    assert collected.labels == numbered.labels
     assert collected.transitions == numbered.transitions

@@ -171,3 +171,13 @@ def test_a_reduced_check_that_finds_something_tells_the_shortest_way() -> None:
             pass
         lengths.append([(found.name, len(found.labels)) for found in checking.violations()])
     assert lengths[0] == lengths[1] != []
+
+
+def test_auto_reduces_where_a_node_parts_the_others() -> None:
+    line, complete = ask("raymond", "line", 4), ask("suzuki-kasami", "complete", 3)
+    for what, states in ((line, reduced(line).count()), (complete, full(complete).count())):
+        checking = Checking(what, judged([]), MOST, "auto")
+        while checking.run(10_000):
+            pass
+        assert checking.holds() and checking.explorer.count() == states
+        assert ("seldom saves time" in checking.remark) == (what is complete)

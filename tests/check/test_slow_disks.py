@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from checks import ask, lead
+from checks import ask
 
 from meshlock.algorithms.recovery.records import Epoch
 from meshlock.check.arguments import judged
@@ -20,9 +20,9 @@ def model(**words: object) -> Crashing:
 
 
 def after(model: Crashing, *steps: str) -> World:
-    world = model.world(model.initial())
+    world = model.beginning()
     for step in steps:
-        world = lead(model, world, step)
+        world = model.lead(world, step)
     return world
 
 
@@ -42,7 +42,7 @@ def test_a_promise_leaves_when_it_is_on_disk() -> None:
     assert hanging.at(world, 1).promised == SECOND
     assert on_disk(hanging, world, 1) == FIRST
     assert "deliver PROMISE 1>0" not in possible(hanging, world)
-    written = lead(hanging, world, "write 1")
+    written = hanging.lead(world, "write 1")
     assert on_disk(hanging, written, 1) == SECOND
     assert "deliver PROMISE 1>0" in possible(hanging, written)
 
@@ -51,7 +51,7 @@ def test_who_crashes_before_has_promised_nothing() -> None:
     hanging = model(slow_disks=1)
     world = after(hanging, "hang 1", "propose 0", "deliver PROPOSE 0>1", "crash 1")
     assert "deliver PROMISE 1>0" not in possible(hanging, world)
-    world = lead(hanging, world, "restart 1")
+    world = hanging.lead(world, "restart 1")
     assert hanging.at(world, 1).promised == FIRST
     assert world.rest.hanging == ()
 
@@ -59,12 +59,12 @@ def test_who_crashes_before_has_promised_nothing() -> None:
 def test_a_proposal_does_not_wait_but_its_ledger_does() -> None:
     hanging = model(slow_disks=1)
     world = after(hanging, "hang 0", "propose 0", "deliver PROPOSE 0>1", "deliver PROMISE 1>0")
-    world = lead(hanging, world, "close 0")
+    world = hanging.lead(world, "close 0")
     assert "deliver LEDGER 0>1" not in possible(hanging, world)
-    world = lead(hanging, world, "write 0")  # the promise
+    world = hanging.lead(world, "write 0")  # the promise
     assert on_disk(hanging, world, 0) == SECOND
     assert "deliver LEDGER 0>1" not in possible(hanging, world)  # it stands behind the next one
-    world = lead(hanging, world, "write 0")
+    world = hanging.lead(world, "write 0")
     assert "deliver LEDGER 0>1" in possible(hanging, world)
 
 
@@ -73,7 +73,7 @@ def test_an_answer_that_waits_for_the_disk_is_worth_nothing_after_a_lease(ticks:
     hanging = model(slow_disks=1)
     world = after(hanging, "propose 0", "deliver PROPOSE 0>1", "deliver PROMISE 1>0", "close 0")
     for step in ("hang 1", "deliver LEDGER 0>1", *["tick"] * ticks, "write 1"):
-        world = lead(hanging, world, step)
+        world = hanging.lead(world, step)
     assert ("deliver CONFIRM 1>0" in possible(hanging, world)) == (ticks < 2)
 
 
@@ -82,9 +82,9 @@ def test_who_is_dead_never_restarts(kind: str) -> None:
     mortal = model(stay_dead=1)
     world = after(mortal, "propose 0", f"{kind} 1")
     assert ("restart 1" in possible(mortal, world)) == (kind == "crash")
-    world = lead(mortal, world, "deliver PROPOSE 0>2")
-    world = lead(mortal, world, "deliver PROMISE 2>0")
-    world = lead(mortal, world, "close 0")
+    world = mortal.lead(world, "deliver PROPOSE 0>2")
+    world = mortal.lead(world, "deliver PROMISE 2>0")
+    world = mortal.lead(world, "close 0")
     assert not [step for step in possible(mortal, world) if step.endswith(">1")]
     assert ticks_to_serve(mortal, world) >= 0
 

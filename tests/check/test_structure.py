@@ -11,9 +11,8 @@ from meshlock.algorithms.jiang import JiangNode, SharedRules
 from meshlock.algorithms.jiang_messages import Token as JiangToken
 from meshlock.algorithms.queues import Fifo, Lift
 from meshlock.algorithms.registry import ALGORITHMS, find, with_defaults
-from meshlock.check.arguments import PROPERTIES, judged
+from meshlock.check.arguments import PROPERTIES, judged, refuse_unjudged
 from meshlock.check.structure import NAMES
-from meshlock.check.unspent import refuse_unjudged
 from meshlock.check.verdict import Checking
 from meshlock.errors import Refused
 from meshlock.properties.downhill import Downhill

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from checks import finish, lead
+from checks import finish
 
 from meshlock.algorithms.recovery.messages import Ledger
 from meshlock.algorithms.recovery.records import NO_EPOCH, FirstLedger
@@ -99,12 +99,12 @@ def test_a_ledger_is_confirmed_only_by_members_that_know_it() -> None:
     words |= {"member_changes": ["remove 2"], "renewals": "travel", "handshakes": "any"}
     model = PinnedSetUp({**words, "lead": CLOSED}).checking(1).model
     assert isinstance(model, Crashing)
-    world = model.world(model.initial())
+    world = model.beginning()
     assert model.at(world, 1).members == (0, 1) and model.at(world, 0).members == (0, 1, 2)
     with pytest.raises(Refused, match="'renew 1' is not possible here"):
-        lead(model, world, "renew 1")
-    world = lead(model, world, "deliver LEDGER 1>0")
+        model.lead(world, "renew 1")
+    world = model.lead(world, "deliver LEDGER 1>0")
     assert model.at(world, 0).members == (0, 1) and model.at(world, 1).held is None
-    world = lead(model, world, "deliver CONFIRM 0>1")
+    world = model.lead(world, "deliver CONFIRM 0>1")
     assert model.at(world, 1).held is not None
-    lead(model, world, "renew 1")
+    model.lead(world, "renew 1")

@@ -109,7 +109,7 @@ def test_link_changes_are_told(tmp_path: Path) -> None:
         ("check --request hello --nodes 3", "NODE:WANT@PRIORITY"),
         ("check --nodes 3 --property beauty", "--property is one of"),
         ("check --nodes 3 --changes 1", "raymond is for networks that do not change"),
-        ("check --nodes 3 --reduction all", "--reduction is none or por"),
+        ("check --nodes 3 --reduction all", "--reduction is none, por or auto"),
         ("check --nodes 3 --symmetry --reduction por", "Choose one"),
         ("check --nodes 3 --max-states 0", "--max-states"),
         ("check --nodes 3 --permits 2", "raymond shares one permit"),

@@ -77,6 +77,8 @@ class Scale:
     """What each height, count and rank becomes. ``noting``: what it was, and those that are met are
     noted."""
 
+    __slots__ = ("counts", "heights", "noting", "ranks")
+
     def __init__(self, noting: bool) -> None:
         self.noting = noting
         self.heights: dict[Level, int] = {}

@@ -22,7 +22,8 @@ from meshlock.check.ties import TIES
 from meshlock.check.unspent import refuse_unspendable
 from meshlock.errors import Refused, setting
 from meshlock.properties.monitor import NAMES
-from meshlock.properties.own import is_own, load_property, own_name
+from meshlock.properties.own import is_own, load_property, own_name, own_names
+from meshlock.properties.promises import NO_TIES, promises
 from meshlock.topology.graphs import Topology
 from meshlock.topology.specification import network
 from meshlock.world.channels import CUSTODY, FAILURES
@@ -159,6 +160,9 @@ def setup(*, algorithm: str, graph: Topology | None = None, **words: Any) -> Set
         raise Refused(
             f"{setting(first.key)} is only for nodes that recover: add {setting('members')} all."
         )
+    shares = [part(text, kinds) for text in given.release_parts]
+    if given.parts:
+        shares += single_permits(asked)
     made = SetUp(
         given,
         entry,
@@ -167,7 +171,7 @@ def setup(*, algorithm: str, graph: Topology | None = None, **words: Any) -> Set
         asked,
         ordered,
         raises=[raised(text, units(settled)) for text in given.raises],
-        parts=[part(text, kinds) for text in given.release_parts],
+        parts=shares,
         faults=faults_of(size, given.members, faults, kinds) if given.members else None,
     )
     refuse_unspendable(made)
@@ -231,6 +235,14 @@ def resized(kinds: Kinds, text: str) -> int:
     if not kinds.several and not (text.isdecimal() and int(text) > 0):
         raise Refused(f"{setting('resize')} takes a number of permits: 1 or more.")
     return kinds.change(parse_kinds(text)).permits
+
+
+def single_permits(asked: list[CheckedRequest]) -> list[ForNode]:
+    """Every node that asks for several permits releases them one by one."""
+    nodes = sorted({request.node for request in asked if request.want > 1})
+    if not nodes:
+        raise Refused(f"{setting('parts')} needs a request for several permits: add one, as 0:2.")
+    return [(node, 1) for node in nodes]
 
 
 def refuse_impossible_sizes(
@@ -331,3 +343,42 @@ def judged(names: list[str], own: Iterable[str] = ()) -> set[str]:
                 f"{setting('property')} is one of {', '.join((*PROPERTIES, TIES))}, not '{name}'."
             )
     return set(names or (*PROPERTIES, *own)) | {"handlers"}
+
+
+def refuse_unjudged(what: SetUp, names: list[str], reduction: str) -> None:
+    """A property that is named must be judged: no verdict without having looked."""
+    algorithm = what.algorithm
+    if TIES in names:
+        refuse_untied(what, reduction)
+    own = own_names(algorithm)
+    for name in names:
+        if name not in STRUCTURE and name not in own:
+            continue
+        if name not in algorithm.structure and name not in own:
+            has = (
+                ", ".join([one for one in algorithm.structure if isinstance(one, str)])
+                or "none of these"
+            )
+            raise Refused(
+                f"{setting('property')} {name} does not hold for {algorithm.name}, which has "
+                f"{has}: "
+                "leave it out."
+            )
+        if reduction != "none":
+            raise Refused(
+                f"{setting('property')} {name} is judged in every state: leave out "
+                f"{setting('reduction')} {reduction}."
+            )
+
+
+def refuse_untied(what: SetUp, reduction: str) -> None:
+    named = f"{setting('property')} {TIES}"
+    if promises(what.algorithm, what.options, what.faults is not None).ties == NO_TIES:
+        recovers = f" with {setting('members')}" if what.faults is not None else ""
+        raise Refused(
+            f"{named}: {what.algorithm.name}{recovers} does not promise first come, first served "
+            f"with these options. Leave it out."
+        )
+    if what.repeat or reduction != "none":
+        other = setting("repeat") if what.repeat else f"{setting('reduction')} {reduction}"
+        raise Refused(f"{named} goes by what was before each state: leave out {other}.")

@@ -69,11 +69,10 @@ from meshlock.check.refused import refused
 from meshlock.check.settings import ANY_NUMBER
 from meshlock.check.setup import SetUp
 from meshlock.check.slow_disks import a_tick_later, behind, to_write
-from meshlock.check.world import CUTS, FENCE, ORPHANS, Rests, World
+from meshlock.check.world import CUTS, FENCE, ORPHANS, World, Worlds, without
 from meshlock.world.channels import precious
 
 MOST_WAVES: Final = 30
-Take = Callable[[World, int, int], None]
 
 
 class CrashEvents:
@@ -87,7 +86,7 @@ class CrashEvents:
         self.mail = self.layers.mail
         self.mailboxes = Mailboxes(self.mail)
         self.judge = Judge(self.layers, self.mailboxes, order, judged)
-        self.rests = Rests()
+        self.worlds = Worlds()
         self.fixed = not setup.algorithm.assumes.changing_links
         sizes = [change.permits + len(change.names) for change in bounds.changes]
         self.resizes = any(size > 0 for size in sizes)
@@ -96,20 +95,33 @@ class CrashEvents:
         for number, (one, other) in enumerate(self.links):
             self.link_numbers[one, other] = self.link_numbers[other, one] = number
         self.acts: list[Act] | None = None
-        takes: list[tuple[Take, tuple[int, ...]]] = [
-            (self.take_message, (kinds.DELIVER, kinds.NEXT, kinds.DOUBLE)),
-            (self.take_meeting, (kinds.MEET,)),
-            (self.take_tick, (kinds.TICK, kinds.SLOW)),
-            (self.crash, (kinds.CRASH, kinds.DIE)),
-            (self.hang, (kinds.HANG,)),
-            (self.write, (kinds.WRITE,)),
-            (self.restart, (kinds.RESTART, kinds.FORGET)),
-            (self.change_link, (kinds.CUT, kinds.HEAL)),
-            (self.take_change, (kinds.CHANGE,)),
-            (self.take_own, (kinds.RENEW, kinds.PROPOSE, kinds.CLOSE, kinds.RESEND)),
-            (self.take_client, kinds.OF_CLIENTS),
-        ]
-        self.takes = {kind: take for take, several in takes for kind in several}
+        self.takes: dict[int, Callable[[World, int, int], None]] = {
+            kinds.DELIVER: self.take_message,
+            kinds.NEXT: self.take_message,
+            kinds.DOUBLE: self.take_message,
+            kinds.LOSE: self.take_message,
+            kinds.MEET: self.take_meeting,
+            kinds.TICK: self.take_tick,
+            kinds.SLOW: self.take_tick,
+            kinds.CRASH: self.crash,
+            kinds.DIE: self.crash,
+            kinds.HANG: self.hang,
+            kinds.WRITE: self.write,
+            kinds.RESTART: self.restart,
+            kinds.FORGET: self.restart,
+            kinds.CUT: self.change_link,
+            kinds.HEAL: self.change_link,
+            kinds.CHANGE: self.take_change,
+            kinds.RENEW: self.take_own,
+            kinds.PROPOSE: self.take_own,
+            kinds.CLOSE: self.take_own,
+            kinds.RESEND: self.take_own,
+            kinds.REQUEST: self.take_client,
+            kinds.LEAVE: self.take_client,
+            kinds.WITHDRAW: self.take_client,
+            kinds.GIVE_BACK: self.take_client,
+            kinds.PRIORITY: self.take_client,
+        }
 
     def at(self, world: World, i: int) -> Place:
         return self.layers.places[i][world.places[i]]
@@ -136,7 +148,10 @@ class CrashEvents:
         if kind != kinds.DOUBLE:
             change = POP if kind == kinds.NEXT else TAKE
             world.box = self.mailboxes.after(change, world.box, message)
-        self.deliver(world, message)
+        if kind == kinds.LOSE:
+            self.note_loss(message)
+        else:
+            self.deliver(world, message)
 
     def take_meeting(self, world: World, _: int, subject: int) -> None:
         self.meet(world, subject // self.size, subject % self.size)
@@ -262,8 +277,7 @@ class CrashEvents:
             world.rest = world.rest.but(CUTS, tuple(sorted([*world.rest.cuts, number])))
             self.fail(world, one, other)
         else:
-            cuts = [other for other in world.rest.cuts if other != number]
-            world.rest = world.rest.but(CUTS, tuple(cuts))
+            world.rest = world.rest.but(CUTS, without(world.rest.cuts, number))
             self.form(world, one, other)
 
     def form(self, world: World, one: int, other: int) -> None:
@@ -398,7 +412,7 @@ def birth(events: CrashEvents) -> World:
     fence = Fence(NO_EPOCH, 0)
     known = ((), left, fence, (), NOTHING_DUE, events.setup.permits, ())
     places = [events.layers.birth(i) for i in range(events.size)]
-    world = World(places, EMPTY, events.rests.find(known))
+    world = World(places, EMPTY, events.worlds.rests.find(known))
     for one, other in events.links:
         events.form(world, one, other)
     events.settle(world)

@@ -10,12 +10,12 @@ from meshlock.check import kinds
 from meshlock.check.crash_events import CrashEvents, birth, first_epoch
 from meshlock.check.layers import NO_BOOT, Key, Place
 from meshlock.check.model import Act, Fault, Part
-from meshlock.check.packing import Tree
 from meshlock.check.setup import SetUp
 from meshlock.check.slow_disks import translated
 from meshlock.check.standings import NO_SHIFTS
 from meshlock.check.system import System, called
 from meshlock.check.world import Step, World
+from meshlock.errors import Refused, setting
 
 
 class Crashing(System):
@@ -26,18 +26,24 @@ class Crashing(System):
         self.events = CrashEvents(setup, self.order, setup.faults, judged)
         self.layers, self.mail = self.events.layers, self.events.mail
         self.mailboxes, self.judge = self.events.mailboxes, self.events.judge
-        self.links, self.rests = self.events.links, self.events.rests
-        self.tree = Tree(self.size + 2)  # the places, the mailbox and what is around
+        self.worlds, self.links = self.events.worlds, self.events.links
+        self.rests = self.worlds.rests
+        self.first: World | None = None
         self.seen: Container[int] = set()  # states that were judged when they were reached first
 
     # -- states as numbers ---------------------------------------------------------------------
 
     def world(self, state: int) -> World:
-        parts = self.parts(state)
-        return World(parts[:-2], parts[-2], self.rests.all[parts[-1]])
+        return self.worlds.joined(self.worlds.parts(state))
 
-    def number(self, world: World) -> int:
-        return self.tree.pack([*world.places, world.box, world.rest.number])
+    def parts(self, state: int) -> list[int]:
+        return self.worlds.parts(state)
+
+    def half(self, slot: int) -> int:
+        return 0 if slot < self.size else 1
+
+    def joined(self, parts: list[int]) -> int:
+        return self.worlds.number(self.worlds.joined(parts))
 
     def met(self, slot: int) -> int:
         if slot < self.size:
@@ -69,13 +75,29 @@ class Crashing(System):
     def attach(self, numbers: dict[int, int], seen: Container[int]) -> None:
         self.seen = seen
 
-    def find_first(self) -> int:
-        self.events.acts = self.told
-        world = birth(self.events)
-        if not self.bounds.birth:
-            first_epoch(self.events, world)
-        self.events.acts = None
-        return self.number(world)
+    def initial(self) -> int:
+        return self.worlds.number(self.beginning())
+
+    def beginning(self) -> World:
+        if self.first is None:
+            self.first = birth(self.events)
+            if not self.bounds.birth:
+                first_epoch(self.events, self.first)
+            for step in self.setup.lead:
+                self.first = self.lead(self.first, step)
+        return self.first
+
+    def lead(self, world: World, step: str) -> World:
+        """The state after the step of that name; of several messages alike, the latest."""
+        steps = self.steps(world)
+        for kind, subject in reversed(steps):
+            if self.step_name(kind, subject) == step:
+                after = self.events.after(world, kind, subject)
+                for fault in self.judge.all(world, after, 0):
+                    raise Refused(f"{setting('lead')} '{step}' violates a property: {fault.text}.")
+                return after
+        possible = ", ".join([self.step_name(kind, subject) for kind, subject in steps])
+        raise Refused(f"{setting('lead')} '{step}' is not possible here: use one of {possible}.")
 
     # -- what can happen -----------------------------------------------------------------------
 
@@ -94,10 +116,8 @@ class Crashing(System):
             < self.bounds.crashes + self.bounds.stay_dead
         ):
             found = [step for step in found if self.meets_nobody_down(world, step)]
-        if left[kinds.LEFT_DOUBLES] > 0:
-            for message in self.mailboxes.loose[world.box]:
-                if self.meets_nobody_down(world, (kinds.DELIVER, message)):
-                    found.append((kinds.DOUBLE, message))
+        if left[kinds.LEFT_DOUBLES] > 0 or left[kinds.LEFT_LOSSES] > 0:
+            found += self.faults_of_messages(world)
         if self.bounds.slow_disks > 0:
             found = self.with_disks(world, found)
         for number in range(len(self.links)):
@@ -121,6 +141,18 @@ class Crashing(System):
         if kind in (kinds.DELIVER, kinds.NEXT):
             return self.is_up(world, self.mail.carried[subject].receiver)
         return True
+
+    def faults_of_messages(self, world: World) -> list[Step]:
+        left = world.rest.left
+        found: list[Step] = []
+        for message in self.mailboxes.loose[world.box]:
+            if left[kinds.LEFT_DOUBLES] > 0 and self.meets_nobody_down(
+                world, (kinds.DELIVER, message)
+            ):
+                found.append((kinds.DOUBLE, message))
+            if left[kinds.LEFT_LOSSES] > 0:
+                found.append((kinds.LOSE, message))
+        return found
 
     def own_steps(self, i: int, number: int, left: tuple[int, ...]) -> list[Step]:
         """Of one node; and to meet others, whether or not they are up."""
@@ -193,7 +225,7 @@ class Crashing(System):
             wrong: list[Fault] = []
             if judge.ordered or after.failure or after.fence_repeated or self.events.resizes:
                 wrong = judge.step(world, after, label)
-            number = self.number(after)
+            number = self.worlds.number(after)
             if number not in self.seen and not after.failure:
                 wrong += judge.state(after, label)
             if wrong:
@@ -207,22 +239,28 @@ class Crashing(System):
     def explain(self, state: int, label: int) -> list[Act]:
         return self.describe_step(self.world(state), *kinds.step_of(label))
 
+    def opening(self) -> list[Act]:
+        acts: list[Act] = []
+        self.events.acts, self.first = acts, None
+        self.beginning()
+        self.events.acts = None
+        return acts
+
     def describe_step(self, world: World, kind: int, subject: int) -> list[Act]:
         acts: list[Act] = []
         self.events.acts = acts
         self.events.after(world, kind, subject)
         self.events.acts = None
+        for act in acts:
+            act.step = self.step_name(kind, subject)
         return acts
 
     def waiting(self, state: int) -> list[int]:
         return self.judge.waiting(self.world(state))
 
-    def name(self, state: int, label: int) -> str:
-        return self.step_name(*kinds.step_of(label))
-
     def step_name(self, kind: int, subject: int) -> str:
         """A step in a word or two: ``crash 1``, ``deliver RENEW 0>2``, ``tick``."""
-        if kind in (kinds.DELIVER, kinds.NEXT, kinds.DOUBLE):
+        if kind in (kinds.DELIVER, kinds.NEXT, kinds.DOUBLE, kinds.LOSE):
             return f"{kinds.NAMES[kind]} {self.mail.name(subject)}"
         if kind == kinds.MEET:
             return f"renew {subject // self.size} with {subject % self.size}"

@@ -32,6 +32,7 @@ class Faults(FaultSettings):
             self.crashes,
             self.forgets,
             self.doubles,
+            self.losses,
             self.slow_ticks,
             self.resends,
             len(self.changes),

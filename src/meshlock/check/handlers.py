@@ -25,6 +25,18 @@ UNWITHDRAWN: Final = "its client waits, but cannot withdraw its request"
 class Run:
     """What one handler did in one state of a node: it never needs to run again."""
 
+    __slots__ = (
+        "after",
+        "enters",
+        "faults",
+        "grants",
+        "lent",
+        "losses",
+        "possible",
+        "receivers",
+        "sends",
+    )
+
     def __init__(self) -> None:
         self.after = 0
         self.possible = True  # else the request could not be changed any more
@@ -279,8 +291,9 @@ class PlainHandlers(Handlers):
     # -- the same in all processes ------------------------------------------------------
 
     def words(self, line: tuple[int, ...]) -> tuple[Word, ...]:
-        """Messages as all processes know them."""
-        return tuple([word(self.messages[number]) for number in line])
+        """Messages as all processes know them; in an order of their own where order is none."""
+        found = [word(self.messages[number]) for number in line]
+        return tuple(found if self.fifo else sorted(found, key=hash))
 
     def heard(self, words: tuple[Word, ...]) -> tuple[int, ...]:
         numbers = [self.message(spoken(each)) for each in words]

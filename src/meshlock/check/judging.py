@@ -51,7 +51,8 @@ class Judge:
         setup, faults = layers.setup, layers.faults
         self.permits = most_of_each([setup.permits, *[one.permits for one in faults.changes]])
         promised = promises(setup.algorithm, setup.options)
-        calm = faults.proposals + faults.crashes + faults.stay_dead + faults.cuts == 0
+        calm = faults.proposals + faults.crashes + faults.losses + faults.cuts == 0
+        calm = calm and faults.stay_dead == 0
         self.ordered = promised.ordered and "order" in judged and calm and not faults.birth
 
     def all(self, before: World, world: World, label: int) -> list[Fault]:

@@ -21,13 +21,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import Final
 
 from meshlock.check.explorer import Explorer, Violation
 from meshlock.check.model import Model
 from meshlock.properties import sentences
-
-NO_DEBT: Final = -1
 
 
 class Lassos:
@@ -91,14 +88,14 @@ class Lassos:
     def debts(self, component: list[int]) -> set[int]:
         standing: set[int] | None = None
         for number in component:
-            owed = set(self.owed(number))
+            owed = set(self.model.owed(self.explorer.state(number)))
             standing = owed if standing is None else standing & owed
         return standing if standing is not None else set()
 
     def payments(self, component: list[int]) -> set[int]:
         inside = set(component)
         return {
-            self.pays(number, label)
+            self.model.pays(self.explorer.state(number), label)
             for number in component
             for other, label in self.steps[number]
             if other in inside
@@ -108,48 +105,75 @@ class Lassos:
 
     def violation(self, client: int, component: list[int]) -> Violation:
         """The way in, and once round so that each debt is paid or does not stand."""
-        explorer = self.explorer
-        entry = here = min(component)
+        explorer, model = self.explorer, self.model
+        entry = min(component)
+        inside = set(component)
         states, labels = explorer.way(entry)
         loop = len(labels)
-        every = {debt for number in component for debt in self.owed(number)}
-        for debt in [*sorted(every), NO_DEBT]:
-            if debt != NO_DEBT or here != entry or len(labels) == loop:
-                for label, number in self.path(here, set(component), debt, entry):
-                    labels.append(label)
-                    states.append(explorer.state(number))
-                    here = number
+        here = entry
+        every = {debt for number in component for debt in model.owed(explorer.state(number))}
+        for debt in sorted(every):
+            here = self.walk(here, inside, states, labels, debt, -1)
+        if here != entry or len(labels) == loop:
+            self.walk(here, inside, states, labels, -1, entry)
         states.pop()
         found = Violation("liveness", sentences.starves(client), states, labels)
         found.loop = loop
         return found
 
-    def owed(self, number: int) -> list[int]:
-        return self.model.owed(self.explorer.state(number))
-
-    def path(self, start: int, inside: set[int], debt: int, goal: int) -> list[tuple[int, int]]:
-        """The shortest way to where the debt is paid or does not stand; if there is none, to the
-        goal. Of each step the label, and where it leads."""
-        ways: dict[int, list[tuple[int, int]]] = {start: []}
-        todo = [start]
-        for number in todo:
-            if debt != NO_DEBT and debt not in self.owed(number):
-                return ways[number]
-            for other, label in self.steps[number]:
-                if other not in inside:
-                    continue
-                longer = [*ways[number], (label, other)]
-                if debt == NO_DEBT and other == goal:
-                    return longer
-                if debt != NO_DEBT and debt == self.pays(number, label):
-                    return longer
-                if other not in ways:
-                    ways[other] = longer
-                    todo.append(other)
+    def walk(
+        self,
+        start: int,
+        inside: set[int],
+        states: list[int],
+        labels: list[int],
+        debt: int,
+        goal: int,
+    ) -> int:
+        """Go on to the goal or, if there is a debt, to where it is paid or does not stand."""
+        explorer, model = self.explorer, self.model
+        came: dict[int, tuple[int, int]] = {}
+        level = [start]
+        seen = {start} if debt >= 0 else set()
+        while level:
+            further: list[int] = []
+            for number in level:
+                if debt >= 0 and debt not in model.owed(explorer.state(number)):
+                    return self.retrace(start, number, came, states, labels)
+                for other, label in self.steps[number]:
+                    if other not in inside:
+                        continue
+                    paid = debt >= 0 and model.pays(explorer.state(number), label) == debt
+                    if paid or other == goal:
+                        self.retrace(start, number, came, states, labels)
+                        labels.append(label)
+                        states.append(explorer.state(other))
+                        return other
+                    if other not in seen:
+                        seen.add(other)
+                        came[other] = (number, label)
+                        further.append(other)
+            level = further
         raise AssertionError("a component is strongly connected")
 
-    def pays(self, number: int, label: int) -> int:
-        return self.model.pays(self.explorer.state(number), label)
+    def retrace(
+        self,
+        start: int,
+        end: int,
+        came: dict[int, tuple[int, int]],
+        states: list[int],
+        labels: list[int],
+    ) -> int:
+        back: list[tuple[int, int]] = []
+        number = end
+        while number != start:
+            before, label = came[number]
+            back.append((number, label))
+            number = before
+        for number, label in reversed(back):
+            labels.append(label)
+            states.append(self.explorer.state(number))
+        return end
 
 
 def components(size: int, edges: Sequence[int], offsets: Sequence[int]) -> list[list[int]]:

@@ -29,6 +29,35 @@ Key = tuple[bool, Frozen, Disk, int]
 class Place:
     """A node, up or not, with its disk, and what observers need of it."""
 
+    __slots__ = (
+        "adopted",
+        "balanced",
+        "boot",
+        "disagrees",
+        "disk",
+        "held",
+        "holder_hop",
+        "hop_seen",
+        "inside",
+        "members",
+        "outcomes",
+        "parts",
+        "permits",
+        "promised",
+        "proposing",
+        "returning",
+        "running",
+        "seeking",
+        "sought",
+        "state",
+        "steps",
+        "takes_part",
+        "token",
+        "unaccepted",
+        "up",
+        "waiting",
+    )
+
     def __init__(self, key: Key) -> None:
         self.up, self.state, self.disk, self.boot = key
         self.promised = NO_EPOCH if self.disk is None else self.disk[0]
@@ -65,6 +94,8 @@ TIMERS: Final = {
 
 class Outcome:
     """What one handler did in one state of a node: it never needs to run again."""
+
+    __slots__ = ("behind", "failure", "granted", "permits", "place", "rare", "sends")
 
     def __init__(
         self,

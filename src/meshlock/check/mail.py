@@ -30,6 +30,20 @@ Key = tuple[int, int, Frozen]
 class Carried:
     """A message on its way, and what can be said of it wherever it is."""
 
+    __slots__ = (
+        "about",
+        "epoch",
+        "handshake",
+        "inner",
+        "message",
+        "number",
+        "ordered",
+        "pair",
+        "receiver",
+        "refused",
+        "track",
+    )
+
     def __init__(self, number: int, message: Message, key: Key) -> None:
         self.number = number
         self.message = message  # handlers get copies

@@ -61,7 +61,7 @@ class Mailboxes:
 
     def meaning(self, box: int) -> Part:
         """What is under way, as all processes know it."""
-        loose = tuple([self.mail.word(one) for one in self.loose[box]])
+        loose = tuple(sorted([self.mail.word(one) for one in self.loose[box]], key=hash))
         words = [
             (pair, tuple([self.mail.word(one) for one in line])) for pair, line in self.lines[box]
         ]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from meshlock.check.arguments import judged, records, setup
@@ -26,6 +27,9 @@ COUNTS = re.compile(
 )
 VIOLATED = re.compile(r"(\S+) in (\d+) steps")
 NOT_FLAGS = ("algorithm", "states", "transitions", "depth", "violated", "complete")
+VALUE = re.compile(r'--\S+ (?:"[^"]*"|[^-\s]\S*)')
+"""A flag and its value, which stay on one line."""
+WIDTH = 100
 
 Row = dict[str, Any]
 """A set-up by the fields of its settings, and what was found."""
@@ -51,6 +55,19 @@ class PinnedSetUp:
         named = JudgedSettings(properties=self.properties)
         flags = [record.flags() for record in (*records(self.words), named)]
         return " ".join([self.table["algorithm"], *filter(None, flags)])
+
+    def text(self) -> str:
+        """Its lines in a file of pinned set-ups."""
+        states, transitions, depth, violated = self.pinned
+        counts = f"{states} states, {transitions} transitions, depth {depth}"
+        if not self.table.get("complete", True):
+            counts = f"{states} states and more"
+        if violated:
+            ways = [f"{name} in {length} steps" for name, length in violated.items()]
+            counts += f"; violated: {', '.join(ways)}"
+        whole = VALUE.sub(lambda found: found[0].replace(" ", "\0"), self.title())
+        lines = wrap(whole, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+        return "\n".join(lines).replace("\0", " ") + f"\n  {counts}\n"
 
     def checking(self, most: int, reduction: str = "none") -> Checking:
         what = setup(algorithm=self.table["algorithm"], **self.words)
@@ -90,3 +107,13 @@ def found(checking: Checking) -> tuple[int, int, int, dict[str, int]]:
     explorer = checking.explorer
     violated = {way.name: len(way.labels) for way in checking.violations()}
     return explorer.count(), explorer.transitions, explorer.depth, violated
+
+
+def table(rows: list[PinnedSetUp]) -> str:
+    """The manifest for people, in Markdown."""
+    lines = ["| set-up | states | transitions | depth | violated |", "|---|---|---|---|---|"]
+    for entry in rows:
+        states, transitions, depth, violated = entry.pinned
+        broken = ", ".join(f"{name} in {length}" for name, length in violated.items())
+        lines.append(f"| {entry.title()} | {states:,} | {transitions:,} | {depth} | {broken} |")
+    return "\n".join(lines) + "\n"

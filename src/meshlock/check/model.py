@@ -50,6 +50,7 @@ class Act:
         self.free = 0  # likewise, permits in nobody's use
         self.failure = ""  # the handler did not end well: how
         self.late = False  # custody kept the message, and it arrives only now
+        self.step = ""  # the name of the step that it is part of, where steps have names
 
 
 class Model:

@@ -41,6 +41,28 @@ class Tree:
             tree[2 * x + 1] = pair % SPREAD
         return tree
 
+    def leaf(self, state: int, place: int) -> int:
+        """One number of the row of a state."""
+        x = self.leaves + place
+        if x == 1:
+            return state
+        depth = x.bit_length() - 2
+        number = state
+        while depth >= 0:
+            child = x >> depth
+            if child > 3:
+                number = self.pairs[child >> 1][number]
+            number = number % SPREAD if child & 1 else number // SPREAD
+            depth -= 1
+        return number
+
+    def half(self, place: int) -> int:
+        """On which side of the top one number of the row is: 0 or 1."""
+        x = self.leaves + place
+        while x > 3:
+            x >>= 1
+        return x & 1
+
     def number(self, x: int, pair: int) -> int:
         """The number of this pair at node x, a new one if it was never seen."""
         numbers = self.numbers[x]

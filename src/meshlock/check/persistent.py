@@ -53,13 +53,12 @@ full graph is explored too, because the reduced one need not contain the shortes
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from itertools import product
+from collections.abc import Container
 
 from meshlock.algorithms.amounts import fits
 from meshlock.check import kinds
 from meshlock.check.handlers import Run
-from meshlock.check.model import Model
+from meshlock.check.model import Act, Model
 from meshlock.check.places import NOTHING_DUE, Outcome
 from meshlock.check.plain import NODE, Plain
 
@@ -71,6 +70,14 @@ LONGEST_CHAIN = 200
 
 MOST_ENDS = 100_000
 """States that are passed and remembered with where that leads."""
+
+
+class Bundle:
+    """A step and the requests right behind it, taken as one step."""
+
+    def __init__(self, whole: Outcome, made_of: list[tuple[int, int]]) -> None:
+        self.whole = whole
+        self.made_of = made_of  # (place, position among its steps) of each
 
 
 class Part:
@@ -98,8 +105,14 @@ class Reduced(Model):
         self.bundling = not system.ordered
         # Safety follows from the balances only where those are judged.
         self.may_leave = system.balanced and "conservation" in system.judged
-        self.known: list[list[list[Outcome] | None]] = [[] for _ in range(system.size)]
+        self.known: list[list[list[Bundle] | None]] = [[] for _ in range(system.size)]
         self.sections = [self.without(i) for i in range(system.size)]
+
+    def saves_time(self) -> bool:
+        """Is it likely to? Whether others interfere with a node is found by exploring the parts
+        into which they fall without it. If they never fall apart, that part is nearly the whole
+        system, and takes as long as the states that are left out."""
+        return any(len(parts) > 1 for parts in self.sections)
 
     def initial(self) -> int:
         return self.system.initial()
@@ -109,7 +122,7 @@ class Reduced(Model):
 
     # -- bundles ----------------------------------------------------------------------------
 
-    def bundles(self, i: int, number: int) -> list[Outcome]:
+    def bundles(self, i: int, number: int) -> list[Bundle]:
         """The steps of a place, each alone and with the requests that may follow."""
         known = self.known[i]
         while len(known) <= number:
@@ -117,24 +130,25 @@ class Reduced(Model):
         found = known[number]
         if found is None:
             found = []
-            for step in self.system.places.expanded(i, number).steps:
+            for k, step in enumerate(self.system.places.expanded(i, number).steps):
                 if not self.bundling:
-                    found.append(step)
+                    found.append(Bundle(step, [(number, k)]))
                 elif step.kind != kinds.REQUEST:
-                    self.bundle(i, step, found)
+                    self.bundle(i, Bundle(step, [(number, k)]), found)
             known[number] = found
         return found
 
-    def bundle(self, i: int, first: Outcome, found: list[Outcome]) -> None:
+    def bundle(self, i: int, start: Bundle, found: list[Bundle]) -> None:
         """This bundle, and whatever it becomes with more requests behind it."""
-        found.append(first)
+        found.append(start)
+        first = start.whole
         if first.faults:
             return
         number = first.after
         for k, message in enumerate(first.sends):
             if first.receivers[k] == i:
                 number = self.system.places.arrival(i, number, message)
-        for step in self.system.places.expanded(i, number).steps:
+        for k, step in enumerate(self.system.places.expanded(i, number).steps):
             if step.kind == kinds.REQUEST:
                 whole = Outcome(first.kind, Run())
                 whole.subject = first.subject
@@ -145,7 +159,42 @@ class Reduced(Model):
                 whole.lent = first.lent if first.lent >= 0 or first.enters else step.lent
                 whole.faults = step.faults
                 whole.plain = first.plain and step.plain
-                self.bundle(i, whole, found)
+                self.bundle(i, Bundle(whole, [*start.made_of, (number, k)]), found)
+
+    def explain(self, state: int, label: int) -> list[Act]:
+        system = self.system
+        row = system.tree.unpack(state)
+        i = label >> NODE
+        k = label & ((1 << NODE) - 1)
+        leaves = system.tree.leaves
+        first: list[Bundle | None] = [None] * system.size
+        if i < system.size:
+            first[i] = self.bundles(i, row[leaves + i])[k]
+        else:
+            first = self.opening(row, k)
+        acts: list[Act] = []
+        for j, bundle in enumerate(first):
+            if bundle is not None:
+                acts += self.tell_bundle(j, bundle)
+        self.take_together(row, first)
+        for _ in range(LONGEST_CHAIN):
+            j = self.only_step(row)
+            if j < 0:
+                break
+            bundle = self.bundles(j, row[leaves + j])[0]
+            acts += self.tell_bundle(j, bundle)
+            system.apply(row, j, bundle.whole)
+        return acts
+
+    def tell_bundle(self, i: int, bundle: Bundle) -> list[Act]:
+        acts: list[Act] = []
+        for number, k in bundle.made_of:
+            place = self.system.places.expanded(i, number)
+            step = place.steps[k]
+            acts.append(
+                self.system.handlers.act(i, place.local, step.kind, step.subject, step.choice)
+            )
+        return acts
 
     # -- expanding ----------------------------------------------------------------------------
 
@@ -194,8 +243,8 @@ class Reduced(Model):
         system = self.system
         for bundle in self.bundles(i, tree[system.tree.leaves + i]):
             row = tree[:]
-            if bundle.plain or system.judge(row, i, bundle, top, label):
-                dirty = system.apply(row, i, bundle)
+            if bundle.whole.plain or system.judge(row, i, bundle.whole, top, label):
+                dirty = system.apply(row, i, bundle.whole)
                 if system.wide:
                     dirty |= system.above[system.tree.leaves + system.size]
                 self.add(row, dirty, label)
@@ -218,7 +267,7 @@ class Reduced(Model):
                 break
             passed.append(state)
             bundle = self.bundles(i, row[system.tree.leaves + i])[0]
-            state = system.tree.climb(row, system.apply(row, i, bundle))
+            state = system.tree.climb(row, system.apply(row, i, bundle.whole))
         if len(self.ends) > MOST_ENDS:
             self.ends.clear()
         for before in passed:
@@ -234,7 +283,7 @@ class Reduced(Model):
             bundles = self.bundles(i, row[leaves + i])
             if len(bundles) > 1:
                 break
-            step = bundles[0]
+            step = bundles[0].whole
             if step.kind == kinds.LEAVE and not self.may_leave:
                 continue
             if step.enters and (system.ordered or self.too_many(row, i, step)):
@@ -259,7 +308,7 @@ class Reduced(Model):
         """Does a step of i that hides nothing lead to a state that is not expanded yet?"""
         bundles = self.bundles(i, tree[self.system.tree.leaves + i])
         for k, state in enumerate(self.successors):
-            step = bundles[self.labels[k] & ((1 << NODE) - 1)]
+            step = bundles[self.labels[k] & ((1 << NODE) - 1)].whole
             if step.kind == kinds.LEAVE and not self.may_leave:
                 continue
             if due and (step.enters or step.lent >= 0):
@@ -271,41 +320,53 @@ class Reduced(Model):
 
     # -- who asks at the start ------------------------------------------------------------------
 
-    def openings(self, i: int, number: int) -> list[Outcome | None]:
-        """What node i may ask for at the very start, if anything."""
-        found: list[Outcome] = []
-        for step in self.system.places.expanded(i, number).steps:
+    def openings(self, i: int, number: int) -> list[Bundle]:
+        """What node i may ask for at the very start."""
+        found: list[Bundle] = []
+        for k, step in enumerate(self.system.places.expanded(i, number).steps):
             if step.kind == kinds.REQUEST:
-                self.bundle(i, step, found)
-        return [None, *found]
+                self.bundle(i, Bundle(step, [(number, k)]), found)
+        return found
+
+    def opening(self, tree: list[int], k: int) -> list[Bundle | None]:
+        """Way number k of beginning: what each node asks for, if anything."""
+        chosen: list[Bundle | None] = []
+        for i in range(self.system.size):
+            ways = self.openings(i, tree[self.system.tree.leaves + i])
+            way = k % (len(ways) + 1)
+            k //= len(ways) + 1
+            chosen.append(ways[way - 1] if way > 0 else None)
+        return chosen
 
     def expand_start(self, tree: list[int]) -> None:
         system = self.system
-        label = system.size << NODE
-        nodes = reversed(range(system.size))
-        for chosen in product(*[self.openings(i, tree[system.tree.leaves + i]) for i in nodes]):
-            together = chosen[::-1]
+        count = 1
+        for i in range(system.size):
+            count *= len(self.openings(i, tree[system.tree.leaves + i])) + 1
+        for k in range(1, count):
             row = tree[:]
-            good = any(bundle is not None for bundle in together)
+            label = system.size << NODE | k
+            together = self.opening(tree, k)
+            good = True
             for i, bundle in enumerate(together):
                 if bundle is not None and good:
-                    good = system.judge(row, i, bundle, NOTHING_DUE, label)
-                    row[system.tree.leaves + i] = bundle.after
+                    good = system.judge(row, i, bundle.whole, NOTHING_DUE, label)
+                    row[system.tree.leaves + i] = bundle.whole.after
             if good:
                 self.add(row, self.take_together(row, together), label)
 
-    def take_together(self, row: list[int], together: Sequence[Outcome | None]) -> int:
+    def take_together(self, row: list[int], together: list[Bundle | None]) -> int:
         """One bundle each of several nodes, none having heard of the others yet."""
         system = self.system
         leaves = system.tree.leaves
         dirty = 0
         for i, bundle in enumerate(together):
             if bundle is not None:
-                row[leaves + i] = bundle.after
+                row[leaves + i] = bundle.whole.after
                 dirty |= system.above[leaves + i]
         for bundle in together:
             if bundle is not None:
-                dirty |= system.send(row, bundle)
+                dirty |= system.send(row, bundle.whole)
         return dirty
 
     # -- can the rest interfere with a node that stands still? ------------------------------------
@@ -380,7 +441,7 @@ class Reduced(Model):
         busy = here[0]
         for at, j in enumerate(part.nodes, start=1):
             for bundle in self.bundles(j, here[at]):
-                outcome = bundle
+                outcome = bundle.whole
                 row = list(here)
                 row[at] = outcome.after
                 for k, message in enumerate(outcome.sends):

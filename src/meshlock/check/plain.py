@@ -38,6 +38,7 @@ from meshlock.check.setup import SetUp
 from meshlock.check.structure import Sound, structure
 from meshlock.check.system import System, called
 from meshlock.check.ties import ASKS, CHANGES, LINKS, OTHER, RELEASES, TIES, WITHDRAWS, ties
+from meshlock.errors import Refused, setting
 from meshlock.properties import sentences
 from meshlock.properties.by_kind import overuse
 
@@ -78,12 +79,39 @@ class Plain(System):
         self.links_numbers: dict[tuple[object, ...], int] = {}
         self.links: list[Links] = []
 
+        self.first = -1
+        self.told: list[Act] = []  # what happened on the lead
         self.wide = self.changing or self.ordered or self.ties is not None
         self.tree = Tree(self.size + (1 if self.wide else 0))
         self.everything = (1 << self.tree.leaves) - 1
         self.above = [ancestors(leaf) for leaf in range(2 * self.tree.leaves)]
 
     # -- the first state -------------------------------------------------------------
+
+    def initial(self) -> int:
+        if self.first < 0:
+            self.first = self.find_first()
+            for step in self.setup.lead:
+                self.first = self.take_lead(self.first, step)
+        return self.first
+
+    def take_lead(self, state: int, step: str) -> int:
+        """The state after the step of that name; of several alike, the first."""
+        self.expand(state)
+        wrong = {fault.label: fault.text for fault in self.faults}
+        for label in wrong:
+            if label != AT_REST and self.name(state, label) == step:
+                raise Refused(f"{setting('lead')} '{step}' violates a property: {wrong[label]}.")
+        names = [self.name(state, label) for label in self.labels]
+        if step not in names:
+            possible = ", ".join(names)
+            raise Refused(
+                f"{setting('lead')} '{step}' is not possible here: use one of {possible}."
+            )
+        place = names.index(step)
+        after = self.successors[place]
+        self.told += self.explain(state, self.labels[place])
+        return after
 
     def name(self, state: int, label: int) -> str:
         """A step in a word or two: ``request 1``, ``deliver TOKEN 0>2``, ``link-down 0-1``."""
@@ -97,7 +125,6 @@ class Plain(System):
             row.append(self.places.number(i, local, 0, (), (), ()))
         if self.setup.algorithm.serves.restless:
             self.set_going(row)
-            self.told = [self.handlers.act(i, 0, kinds.START, 0, -1) for i in range(self.size)]
         if self.wide:
             row.append(self.number_links(Links(self.start_links, 0, NOTHING_DUE)))
         return self.tree.pack(row)
@@ -112,7 +139,24 @@ class Plain(System):
                 j = self.handlers.messages[message].receiver
                 row[j] = self.places.arrival(j, row[j], message)
 
+    def opening(self) -> list[Act]:
+        if not self.setup.algorithm.serves.restless:
+            return self.told
+        return [self.handlers.act(i, 0, kinds.START, 0, -1) for i in range(self.size)] + self.told
+
     # -- the same in all processes ---------------------------------------------------
+
+    def parts(self, state: int) -> list[int]:
+        return self.tree.unpack(state)[self.tree.leaves :]
+
+    def part(self, state: int, slot: int) -> int:
+        return self.tree.leaf(state, slot)
+
+    def half(self, slot: int) -> int:
+        return self.tree.half(slot)
+
+    def joined(self, parts: list[int]) -> int:
+        return self.tree.pack(parts)
 
     def met(self, slot: int) -> int:
         return len(self.links) if slot == self.size else len(self.places.pairs[slot])

@@ -56,6 +56,11 @@ class CheckSettings(Settings):
         "NODE:PERMITS. May be repeated.",
         "--release-part",
     )
+    parts: bool = option(
+        False,
+        "Let all clients that hold several permits release one at a time: --release-part NODE:1 "
+        "for each node.",
+    )
     repeat: bool = option(False, "Let nodes repeat their requests without end.")
     capacity: int = option(
         0, "Skip states with more messages than this on one link. 0: no limit.", shown=True
@@ -114,6 +119,11 @@ class FaultSettings(Settings, group=CRASHES):
     ticks: int = option(ANY_NUMBER, "Let at most this many ticks pass. Default: no limit.")
     slow_ticks: int = option(0, "Let one clock miss this many ticks.")
     doubles: int = option(0, "Let this many messages of recovery arrive twice.")
+    losses: int = option(
+        0,
+        "Lose this many messages of recovery. (One that is late for ever is the same to the "
+        "others.)",
+    )
     resends: int = option(0, "Let a node resend this often what nobody acted upon.")
     lease: int = option(2, "Set how many ticks a lease lasts. Default: {}.")
     wait: int = option(0, "Set after how many ticks a lease is surely over. Default: as --lease.")

@@ -91,3 +91,15 @@ class SetUp:
     def in_steps(self, priority: int) -> float:
         """With a deadline, a part of a step more."""
         return priority if self.units == 1 else priority / self.units
+
+    def raises_of(self, client: int) -> list[int]:
+        """The priorities that a client's request may get while it waits."""
+        return numbers_of(self.requests[client - 1].node, self.raises)
+
+    def parts_of(self, client: int) -> list[int]:
+        """How many permits a client may release at a time while it keeps others."""
+        return numbers_of(self.requests[client - 1].node, self.parts)
+
+
+def numbers_of(node: int, rows: list[ForNode]) -> list[int]:
+    return list(dict.fromkeys([number for one, number in rows if one == node]))

@@ -13,7 +13,7 @@ from typing import Final
 
 from meshlock.algorithms.amounts import is_part
 from meshlock.check import kinds
-from meshlock.check.setup import ForNode, SetUp
+from meshlock.check.setup import SetUp
 
 Shift = tuple[int, int]
 """From which standing to which."""
@@ -33,9 +33,9 @@ class Standings:
         self.inside: dict[tuple[int, int], int] = {}  # by client and what it holds
         for client, request in enumerate(setup.requests, start=1):
             self.add(client, request.want, request.priority, request.stays)
-        for client, request in enumerate(setup.requests, start=1):
-            self.add_raises(client, numbers_of(request.node, setup.raises))
-            self.add_parts(client, numbers_of(request.node, setup.parts))
+        for client in range(1, len(setup.requests) + 1):
+            self.add_raises(client, setup.raises_of(client))
+            self.add_parts(client, setup.parts_of(client))
         self.change = len(self.shifts) > 0
 
     def add(self, client: int, want: int, priority: int, stays: bool) -> int:
@@ -99,8 +99,3 @@ class Standings:
             if self.clients[standing] == client:
                 return standing
         return 0
-
-
-def numbers_of(node: int, rows: list[ForNode]) -> list[int]:
-    """Those that are for the clients of this node, each once."""
-    return list(dict.fromkeys([number for one, number in rows if one == node]))

@@ -9,18 +9,14 @@ them, such as links or messages. The row is folded into one integer. Nodes that 
 from __future__ import annotations
 
 from meshlock.algorithms.actor import Message
-from meshlock.check.model import AT_REST, Act, Model, Part
+from meshlock.check.model import Act, Model, Part
 from meshlock.check.order_by_kind import order_of
-from meshlock.check.packing import Tree
 from meshlock.check.setup import SetUp
 from meshlock.check.standings import Standings
-from meshlock.errors import Refused, setting
 from meshlock.properties.promises import promises
 
 
 class System(Model):
-    tree: Tree
-
     def __init__(self, setup: SetUp, judged: set[str]) -> None:
         super().__init__()
         self.setup = setup
@@ -29,60 +25,36 @@ class System(Model):
         self.promises = promises(setup.algorithm, setup.options)
         self.standings = Standings(setup)
         self.order = order_of(self.standings, self.promises)
-        self.first = -1
-        self.told: list[Act] = []  # what happened before the first state
-
-    # -- the first state -----------------------------------------------------------------------
-
-    def initial(self) -> int:
-        if self.first < 0:
-            self.first = self.find_first()
-            for step in self.setup.lead:
-                self.first = self.take_lead(self.first, step)
-        return self.first
-
-    def find_first(self) -> int:
-        """The state in which the nodes are there, and nothing has happened to them."""
-        raise NotImplementedError
 
     def opening(self) -> list[Act]:
         """What happens before the first state, once the nodes are there."""
-        return self.told
-
-    def take_lead(self, state: int, step: str) -> int:
-        """The state after the step of that name; of several alike, the first."""
-        self.expand(state)
-        for fault in self.faults:
-            if fault.label != AT_REST and self.name(state, fault.label) == step:
-                raise Refused(f"{setting('lead')} '{step}' violates a property: {fault.text}.")
-        names = [self.name(state, label) for label in self.labels]
-        if step not in names:
-            possible = ", ".join(names)
-            raise Refused(
-                f"{setting('lead')} '{step}' is not possible here: use one of {possible}."
-            )
-        place = names.index(step)
-        after = self.successors[place]
-        self.told += self.explain(state, self.labels[place])
-        return after
-
-    def name(self, state: int, label: int) -> str:
-        """A step in a word or two."""
         raise NotImplementedError
 
-    # -- states as rows ------------------------------------------------------------------------
+    # -- for searches that processes share: their numbers differ -------------------------------
 
     def parts(self, state: int) -> list[int]:
         """The numbers of its parts, as many and in the same order for all states."""
-        return self.tree.unpack(state)[self.tree.leaves :]
+        raise NotImplementedError
+
+    def part(self, state: int, slot: int) -> int:
+        """One of them."""
+        return self.parts(state)[slot]
+
+    def half(self, slot: int) -> int:
+        """In which half of a state that place is, 0 or 1: a state is the number of its first
+        half, times SPREAD, plus that of its second."""
+        raise NotImplementedError
+
+    def joined(self, parts: list[int]) -> int:
+        """The state that has these parts."""
+        raise NotImplementedError
 
     def met(self, slot: int) -> int:
         """How many different parts there were in that place so far: numbers are below this."""
         raise NotImplementedError
 
     def meaning(self, slot: int, number: int) -> Part:
-        """What is in that place of a state that has this number there: the same in all processes
-        of a search."""
+        """What is in that place of a state that has this number there."""
         raise NotImplementedError
 
     def number_of(self, slot: int, part: Part) -> int:

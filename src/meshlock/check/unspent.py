@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from meshlock.algorithms.actor import Actor
+from meshlock.algorithms.actor import Actor, Algorithm
 from meshlock.algorithms.amounts import is_part
 from meshlock.check.faults import Faults
 from meshlock.check.judging import NAMES as RECOVERY
 from meshlock.check.setup import CheckedRequest, SetUp
-from meshlock.check.structure import NAMES as STRUCTURE
-from meshlock.check.ties import TIES
 from meshlock.errors import Refused, setting
-from meshlock.properties.own import own_names
-from meshlock.properties.promises import NO_TIES, promises
 
 NEEDS: Final = (
     ("crashing", ("crashes", "stay_dead")),
@@ -93,7 +89,7 @@ def refuse_made_changes(setup: SetUp, faults: Faults) -> None:
 
 def refuse_raises(setup: SetUp) -> None:
     algorithm = setup.algorithm
-    if setup.raises and not (algorithm.serves.priorities and can(setup, "change_priority")):
+    if setup.raises and not (algorithm.serves.priorities and can_change(setup)):
         raise Refused(
             f"{algorithm.name} cannot change the priority of a request: leave out "
             f"{setting('raise')}."
@@ -143,6 +139,10 @@ def requests_of(setup: SetUp, word: str, node: int, number: int) -> list[Checked
     return asked
 
 
+def can_change(setup: SetUp) -> bool:
+    return can(setup, "change_priority")
+
+
 def can(setup: SetUp, handler: str) -> bool:
     """Has the algorithm a handler of its own for this? The recovery layer has all."""
     if setup.faults is not None:
@@ -151,39 +151,24 @@ def can(setup: SetUp, handler: str) -> bool:
     return getattr(type(node), handler) is not getattr(Actor, handler)
 
 
-def refuse_unjudged(setup: SetUp, names: list[str], reduction: str) -> None:
+def refuse_vacuous(setup: SetUp, names: list[str]) -> None:
     """A property that is named must be judged: no verdict without having looked."""
     for name in names:
-        reason = unjudged(setup, name, reduction)
+        reason = unjudged(setup, setup.algorithm, name)
         if reason:
-            raise Refused(f"{setting('property')} {name}{reason}.")
+            raise Refused(f"{setting('property')} {name} is not judged: {reason}. Leave it out.")
 
 
-def unjudged(setup: SetUp, name: str, reduction: str) -> str:
-    """Why this property cannot be judged here, and what to do; empty: it can."""
-    algorithm, recovers = setup.algorithm, setup.faults is not None
-    reducing = "" if reduction == "none" else f"{setting('reduction')} {reduction}"
-    if name == TIES and promises(algorithm, setup.options, recovers).ties == NO_TIES:
-        who = f"{algorithm.name} with {setting('members')}" if recovers else algorithm.name
-        return f": {who} does not promise first come, first served with these options. Leave it out"
-    if name == TIES and (setup.repeat or reducing):
-        other = setting("repeat") if setup.repeat else reducing
-        return f" goes by what was before each state: leave out {other}"
-    if name in STRUCTURE and name not in algorithm.structure:
-        has = ", ".join([one for one in algorithm.structure if isinstance(one, str)])
-        has = has or "none of these"
-        return f" does not hold for {algorithm.name}, which has {has}: leave it out"
-    if (name in STRUCTURE or name in own_names(algorithm)) and reducing:
-        return f" is judged in every state: leave out {reducing}"
-    lacks = ""
-    if name in RECOVERY and not recovers:
-        lacks = f"it needs nodes that recover, {setting('members')}"
-    elif name == "slots" and setup.faults is not None and not setup.faults.slots:
-        lacks = f"it needs grants that name their permits, {setting('slots')}"
-    elif name == "liveness" and recovers:
-        lacks = f"with {setting('members')} it is 'served' that says so"
-    elif name in ("one-token", "conservation") and not algorithm.serves.token:
-        lacks = f"{algorithm.name} has no token"
-    elif name == "order" and not algorithm.serves.priorities:
-        lacks = f"{algorithm.name} has no priorities"
-    return f" is not judged: {lacks}. Leave it out" if lacks else ""
+def unjudged(setup: SetUp, algorithm: Algorithm, name: str) -> str:
+    """Why this property cannot be judged here; empty: it can."""
+    if name in RECOVERY and setup.faults is None:
+        return f"it needs nodes that recover, {setting('members')}"
+    if name == "slots" and setup.faults is not None and not setup.faults.slots:
+        return f"it needs grants that name their permits, {setting('slots')}"
+    if name == "liveness" and setup.faults is not None:
+        return f"with {setting('members')} it is 'served' that says so"
+    if name in ("one-token", "conservation") and not algorithm.serves.token:
+        return f"{algorithm.name} has no token"
+    if name == "order" and not algorithm.serves.priorities:
+        return f"{algorithm.name} has no priorities"
+    return ""

@@ -9,7 +9,6 @@ from meshlock.check.changing_links import plain
 from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.disk import Space
 from meshlock.check.explorer import Explorer, Violation
-from meshlock.check.helpers import Helpers
 from meshlock.check.lasso import Lassos, components
 from meshlock.check.model import Model
 from meshlock.check.outgrowing import Outgrowing
@@ -17,6 +16,7 @@ from meshlock.check.persistent import Reduced
 from meshlock.check.plain import Plain
 from meshlock.check.serving import SHORTEST, Sample
 from meshlock.check.setup import SetUp
+from meshlock.check.shared import Shared
 from meshlock.check.story import steps
 from meshlock.check.symmetry import Asymmetric, Symmetric
 from meshlock.check.system import System
@@ -68,16 +68,15 @@ class Checking:
         self.explorer = self.begin(chosen, workers)
 
     def begin(self, model: Model, workers: int) -> Explorer:
-        helpers = None
         if workers > 1 and isinstance(model, System):
-            helpers = Helpers(model, workers, self.live)
+            return Shared(model, self.most, workers, self.live, self.space)
         if self.space is not None and not model.numbered:
-            return Outgrowing(model, self.most, self.live, self.space, helpers)
-        return Explorer(model, self.most, self.live, helpers)
+            return Outgrowing(model, self.most, self.live, self.space)
+        return Explorer(model, self.most, self.live)
 
     def cpu(self) -> float:
         """What other processes have spent."""
-        return 0.0 if self.explorer.helpers is None else self.explorer.helpers.cpu
+        return self.explorer.cpu if isinstance(self.explorer, Shared) else 0.0
 
     def complete(self) -> bool:
         return self.explorer.complete()
@@ -137,7 +136,7 @@ class Checking:
                 self.remark = (
                     "No reduction is used: it does not apply where heights and counts are compared."
                 )
-        elif reduction == "por":
+        elif reduction in ("por", "auto"):
             setup = self.setup
             changing = setup.withdrawals or model.standings.change or model.ties is not None
             if model.changing or setup.capacity or changing:
@@ -147,7 +146,13 @@ class Checking:
                     "ties are judged."
                 )
                 return self.full
-            return Reduced(model)
+            reduced = Reduced(model)
+            if reduction == "por" or reduced.saves_time():
+                return reduced
+            self.remark = (
+                "No reduction of steps is used: it seldom saves time unless removing some node "
+                "splits the network, as in a line, a tree or a star."
+            )
         elif reduction == "symmetry":
             try:
                 return Symmetric(model)
@@ -166,10 +171,10 @@ class Checking:
             return self.serve()
         if not self.complete() or not self.live or self.lassos_sought:
             return self.fall_back() if self.reduced and self.explorer.violations else False
-        if self.reduced:
-            explorer = self.explorer
-            cyclic = explorer.backward > 0 and components(explorer.count(), *explorer.adjacency())
-            return self.fall_back() if cyclic or explorer.violations else False
+        if self.reduced or isinstance(self.explorer, Shared):
+            cyclic = self.explorer.backward > 0 and self.has_cycles()
+            wrong = self.reduced and self.explorer.violations
+            return self.fall_back() if cyclic or wrong else False
         self.lassos_sought = True
         found = Lassos(self.explorer).find()
         if found is not None:
@@ -185,6 +190,12 @@ class Checking:
         if self.sample is None:
             self.sample = Sample(model, self.explorer)
         return self.sample.run()
+
+    def has_cycles(self) -> bool:
+        """Or may have: where transitions are not known."""
+        if isinstance(self.explorer, Shared):
+            return self.explorer.may_have_cycles()
+        return bool(components(self.explorer.count(), *self.explorer.adjacency()))
 
     def fall_back(self) -> bool:
         """Explore the full graph after the reduced one."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 from meshlock.algorithms.recovery.records import Config, Epoch, Fence
 from meshlock.check import kinds
+from meshlock.check.packing import SPREAD
 
 Step = tuple[int, int]
 """A kind and a subject: a node, a client, a message or a link; of MEET and CHANGE two in one."""
@@ -29,6 +31,21 @@ ORPHANS, LEFT, FENCE, CUTS, DUE, SIZE, HANGING = range(7)
 
 class Rest:
     """What is around; equal ones are one object, with a number."""
+
+    __slots__ = (
+        "cuts",
+        "due",
+        "fence",
+        "hanging",
+        "known",
+        "left",
+        "number",
+        "orphans",
+        "own",
+        "rests",
+        "size",
+        "spent",
+    )
 
     def __init__(self, rests: Rests, known: Around) -> None:
         self.rests = rests
@@ -74,6 +91,16 @@ class Rests:
 
 
 class World:
+    __slots__ = (
+        "box",
+        "failure",
+        "fence_repeated",
+        "limit",
+        "places",
+        "rest",
+        "size_forgotten",
+    )
+
     def __init__(self, places: list[int], box: int, rest: Rest) -> None:
         self.places = places  # the number of each node's place
         self.box = box  # the number of the mailbox
@@ -113,5 +140,46 @@ class World:
         hanging = [one for one in self.rest.hanging if one[0] != i]
         if writes is not None:
             hanging.append((i, writes))
-            hanging.sort()
+            hanging.sort(key=node_of)
         self.rest = self.rest.but(HANGING, tuple(hanging))
+
+
+class Worlds:
+    """Worlds as numbers: that of the row of places, and that of the mailbox with the rest, as a
+    pair. A step changes most of them, so that a tree of pairs would be slower."""
+
+    def __init__(self) -> None:
+        self.rests = Rests()
+        self.rows: list[tuple[int, ...]] = []  # of the nodes' places
+        self.row_numbers: dict[tuple[int, ...], int] = {}
+        self.arounds = array("q")  # mailbox and rest, as a pair
+        self.around_numbers: dict[int, int] = {}
+
+    def number(self, world: World) -> int:
+        places = tuple(world.places)
+        row = self.row_numbers.get(places, -1)
+        if row < 0:
+            row = self.row_numbers[places] = len(self.rows)
+            self.rows.append(places)
+        around = world.box * SPREAD + world.rest.number
+        other = self.around_numbers.get(around, -1)
+        if other < 0:
+            other = self.around_numbers[around] = len(self.arounds)
+            self.arounds.append(around)
+        return row * SPREAD + other
+
+    def parts(self, state: int) -> list[int]:
+        """The places, the mailbox and the rest."""
+        around = self.arounds[state % SPREAD]
+        return [*self.rows[state // SPREAD], around // SPREAD, around % SPREAD]
+
+    def joined(self, parts: list[int]) -> World:
+        return World(parts[:-2], parts[-2], self.rests.all[parts[-1]])
+
+
+def node_of(hanging: Hanging) -> int:
+    return hanging[0]
+
+
+def without(row: tuple[int, ...], number: int) -> tuple[int, ...]:
+    return tuple([other for other in row if other != number])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ BATCH = 5_000
 """States between two looks at the progress line and at Ctrl-C."""
 
 MOST_WORKERS = 256
+DEFAULT_MEMORY = 1.0
+"""GiB."""
 PARTIAL = 3
 """Exit code where nothing was found wrong but not every state was seen."""
 INTERRUPTED = 130
@@ -32,7 +35,8 @@ class SearchSettings(Settings):
 
     reduction: str = option(
         "none",
-        "Choose a reduction: none or por (take steps that commute in one order only).",
+        "Choose a reduction: none, por (take steps that commute in one order only), or auto (por "
+        "where it is likely to save time).",
         shown=True,
     )
     symmetry: bool = option(False, "Keep one of the states that differ only in the names of nodes.")
@@ -40,13 +44,17 @@ class SearchSettings(Settings):
     disk: Path | None = option(
         None, "Keep states that outgrow memory in this folder.", metavar="DIR"
     )
+    memory: float | None = option(
+        None,
+        "Use this many GiB of memory for states with --disk, all workers together; 1 by default.",
+    )
     max_states: int = option(5_000_000, "Stop after this many states.", shown=True)
 
     def refuse_wrong(self) -> None:
         if self.max_states < 1:
             raise Refused("--max-states must be at least 1.")
-        if self.reduction not in ("none", "por"):
-            raise Refused(f"--reduction is none or por, not '{self.reduction}'.")
+        if self.reduction not in ("none", "por", "auto"):
+            raise Refused(f"--reduction is none, por or auto, not '{self.reduction}'.")
         if self.symmetry and self.reduction != "none":
             raise Refused(f"Choose one of --symmetry and --reduction {self.reduction}.")
         if not 1 <= self.workers <= MOST_WORKERS:
@@ -56,18 +64,22 @@ class SearchSettings(Settings):
         """What states may take where they are kept on disk."""
         from meshlock.check.disk import space
 
-        disk = self.disk
+        disk, memory = self.disk, self.memory
         if disk is None:
+            if memory is not None:
+                raise Refused("--memory goes with --disk.")
             return None
         if not disk.is_dir():
             raise Refused(f"--disk: there is no folder {disk}.")
+        if memory is not None and not 0 <= memory < inf:
+            raise Refused("--memory is at least 0.")
         if self.reduction != "none":
             raise Refused(
                 f"Choose one of --disk and --reduction {self.reduction}: a reduction of steps must "
                 "have all states at hand."
             )
         try:
-            return space(str(disk))
+            return space(str(disk), DEFAULT_MEMORY if memory is None else memory)
         except OSError as error:
             raise Refused(f"--disk: cannot write to {disk}: {error.strerror}.") from None
 
@@ -100,8 +112,8 @@ def check(
     With --members the nodes recover from crashes, and whatever the bounds allow may happen to
     them: meshlock check --algorithm raymond --topology line --nodes 3 --members all --crashes 1
     """
-    from meshlock.check.arguments import judged, setup, with_own
-    from meshlock.check.unspent import refuse_unjudged
+    from meshlock.check.arguments import judged, refuse_unjudged, setup, with_own
+    from meshlock.check.unspent import refuse_vacuous
     from meshlock.check.verdict import Checking
     from meshlock.properties.own import own_names
 
@@ -119,6 +131,7 @@ def check(
     what = setup(**words)
     names = with_own(what, names)
     refuse_unjudged(what, names, search.reduction)
+    refuse_vacuous(what, names)
     by = "symmetry" if search.symmetry else search.reduction
     properties = judged(names, own_names(what.algorithm))
     checking = Checking(what, properties, search.max_states, by, search.workers, search.space())
