@@ -30,6 +30,8 @@ MOST_KINDS: Final = 8
 GUARDS: Final = sum([1 << FIELD * place + FIELD - 1 for place in range(MOST_KINDS)])
 """The guard bits of all fields."""
 
+FIRST_KIND: Final = MOST + 1
+
 FULL: Final = sum([MOST << FIELD * place for place in range(MOST_KINDS)])
 """An amount that has MOST in every field."""
 
@@ -55,7 +57,7 @@ def fits(want: int, free: int) -> bool:
 
 def kinds_of(want: int) -> int:
     """The set of kinds that an amount has one or more of, as guard bits."""
-    return (want + FULL) & GUARDS
+    return FIRST_KIND if 0 < want <= MOST else (want + FULL) & GUARDS
 
 
 def fields(amount: int) -> list[int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from meshlock.algorithms.actor import Actor, Algorithm, ChoosingActor
+from meshlock.algorithms.amounts import is_part
 from meshlock.algorithms.registry import refuse_impossible, with_defaults
 from meshlock.algorithms.steps import in_grants, urgency, without_unit
 from meshlock.errors import Refused
@@ -40,7 +41,7 @@ class DrivenRun(ScriptedWorld):
         refuse_impossible(
             algorithm,
             permits=scenario.permits,
-            want=max(scenario.wants),
+            want=scenario.most,
             complete=network.complete or layer is not None,
             fifo=True,
             changing=scenario.changing and layer is None,
@@ -65,6 +66,7 @@ class DrivenRun(ScriptedWorld):
             first=scenario.first,
             unordered=algorithm.name in scenario.unordered,
         )
+        self.kinds = scenario.kinds if scenario.kinds.several else None
         self.scenario = scenario
         refuse_other_tree(self)
         self.waiting: dict[int, SimulatedClient] = {}  # by number
@@ -141,12 +143,18 @@ class DrivenRun(ScriptedWorld):
         client.number = self.requests
         self.waiting[client.number] = client
         if self.is_busy(node):
-            self.lines.append(f"  {self.called(node)}: queues a request for {want}")
+            self.lines.append(f"  {self.called(node)}: queues a request for {self.written(want)}")
         self.submit(client)
 
     def request(self, client: SimulatedClient) -> None:
-        self.text = f"asks for {client.want} with priority {self.shown(client.priority)}"
+        self.text = (
+            f"asks for {self.written(client.want)} with priority {self.shown(client.priority)}"
+        )
         super().request(client)
+
+    def written(self, amount: int) -> str:
+        """Of permits."""
+        return self.scenario.kinds.write(amount)
 
     def shown(self, priority: int) -> str:
         """In steps of priority: a whole number where there are no parts of a step."""
@@ -164,11 +172,12 @@ class DrivenRun(ScriptedWorld):
         del self.waiting[client.number]
 
     def release_part(self, client: SimulatedClient, part: int) -> None:
-        if not 0 < part < client.want:
+        held, released = self.written(client.want), self.written(part)
+        if not is_part(part, client.want):
             raise Impossible(
-                f"A client that holds {client.want} can release a part of these, not {part}."
+                f"A client that holds {held} can release a part of these, not {released}."
             )
-        self.text = f"releases {part} of {client.want}"
+        self.text = f"releases {released} of {held}"
         try:
             self.release_some(client, part)
         except NotImplementedError:
@@ -255,7 +264,9 @@ class DrivenRun(ScriptedWorld):
         del self.waiting[client.number]
         self.inside[client.number] = client
         self.entries.append(node.me)
-        self.lines.append(f"     enters, {counted(client.want, 'permit')}")
+        several = self.kinds is not None
+        held = self.written(client.want) if several else counted(client.want, "permit")
+        self.lines.append(f"     enters, {held}")
 
     def loses(self, client: SimulatedClient) -> None:
         del self.inside[client.number]

@@ -36,7 +36,7 @@ VERBS = {
     "resize": ("recovering.resize", "node whole"),
     "member": ("recovering.change_member", "node add|remove node"),
     "leave": ("release", "inside nth?"),
-    "release": ("release_part", "inside signed nth?"),
+    "release": ("release_part", "inside part nth?"),
     "withdraw": ("give_up", "waiting nth?"),
     "raise": ("set_priority", "waiting priority nth?"),
 }
@@ -130,7 +130,7 @@ class Player:
                 continue
             if kind in ("way", "link"):
                 values += self.scenario.link(number, word, "->" if kind == "way" else "-")
-            elif kind in ("node", "whole", "decimal", "signed", "priority"):
+            elif kind in ("node", "whole", "decimal", "signed", "part", "priority"):
                 values.append(self.read(number, kind, word))
             elif word not in kind.split("|"):
                 return None
@@ -154,7 +154,7 @@ class Player:
         within: float | None = None
         for key, value in zip(words[1::2], words[2::2], strict=False):
             if key == "want":
-                want = self.scenario.whole(number, value)
+                want = self.scenario.amount(number, value)
             elif key == "priority":
                 priority = self.scenario.priority(number, value, self.run.units)
             elif key == "deadline" and self.scenario.deadlines:

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from meshlock.algorithms.actor import NIL, Algorithm
+from meshlock.algorithms.amounts import Kinds, most_of_each, parse_kinds
 from meshlock.errors import Attempt, Refused
 from meshlock.topology.graphs import Graph, Rooted
 from meshlock.world.channels import DRAIN, FAILURES
@@ -23,7 +24,7 @@ AUTO = -1
 
 VALUES = {
     "nodes": ("size", "whole"),
-    "permits": ("permits", "whole"),
+    "permits": ("kinds", "permits_of"),
     "founder": ("founder", "node"),
     "algorithm": ("algorithm", "word"),
     "seed": ("seed", "whole"),
@@ -41,7 +42,7 @@ class Scenario:
         self.size = 0
         self.first = 0  # the number of the first node in the script; it is 0 everywhere else
         self.links: list[tuple[int, int]] = []
-        self.permits = 1
+        self.kinds = parse_kinds("1")
         self.tree: list[int] = []  # the father of each node; empty: not said
         self.failures = DRAIN
         self.founder = NIL  # of a pool to which nodes come without links
@@ -67,10 +68,12 @@ class Scenario:
         if not linked:
             self.links = [(a, b) for a in range(self.size) for b in range(a + 1, self.size)]
         self.changing = any(words[0] in ("link", "notice") for _, words in self.lines)
-        self.wants = [1]
+        self.permits = self.kinds.permits
+        wants = [] if self.kinds.several else [1]
         for number, words in self.lines:
             if words[0] == "request" and "want" in words[:-1]:
-                self.wants.append(self.whole(number, words[words.index("want") + 1]))
+                wants.append(self.amount(number, words[words.index("want") + 1]))
+        self.most = most_of_each(wants)
 
     def reads_set_up(self, number: int, words: list[str]) -> bool:
         match words:
@@ -127,6 +130,25 @@ class Scenario:
 
     def wrong(self, number: int, text: str) -> Refused:
         return Refused(f"Scenario {self.name}, line {number}: {text}")
+
+    def permits_of(self, number: int, word: str) -> Kinds:
+        try:
+            return parse_kinds(word)
+        except Refused as refusal:
+            raise self.wrong(number, str(refusal)) from None
+
+    def amount(self, number: int, word: str) -> int:
+        """Of permits: a number, or one per kind."""
+        if not self.kinds.several:
+            return self.whole(number, word)
+        try:
+            return self.kinds.parse(word)
+        except Refused as refusal:
+            raise self.wrong(number, str(refusal)) from None
+
+    def part(self, number: int, word: str) -> int:
+        """Of the permits that a client holds."""
+        return self.amount(number, word) if self.kinds.several else self.signed(number, word)
 
     def whole(self, number: int, word: str) -> int:
         if not word.isdigit():

@@ -176,6 +176,10 @@ class Reading:
         for line in trace.events():
             self.event(line)
 
+    def written(self, amount: int) -> str:
+        """Of permits."""
+        return str(amount) if self.trace.kinds is None else self.trace.kinds.write(amount)
+
     def event(self, line: TraceLine) -> None:
         kind, node = line.event, line.node
         if kind == "send":
@@ -198,7 +202,7 @@ class Reading:
             self.life(kind, node, line)
         elif kind == "request":
             self.waiting.setdefault(node, []).append(line.client)
-            self.add(line, "request", f"want {line.want} priority {line.counts()}")
+            self.add(line, "request", f"want {self.written(line.want)} priority {line.counts()}")
         elif kind == "leave":
             self.add(line, "leave", number_of(went(self.inside, node, line.client)))
         elif kind == "deliver":
@@ -211,7 +215,7 @@ class Reading:
                 self.add(line, "withdraw", place)
         elif kind == "give-back":
             place = self.place_in(self.inside, line)
-            self.add(line, "release", f"{line.permits} {place}".strip())
+            self.add(line, "release", f"{self.written(line.permits)} {place}".strip())
         elif kind == "priority":
             place = self.place_in(self.waiting, line)
             self.add(line, "raise", f"{line.counts()} {place}".strip())
@@ -341,7 +345,7 @@ def read(trace: Trace) -> tuple[Schedule, list[int]]:
             "are recorded, not messages. Use 'meshlock audit' to judge it."
         )
     refuse_too_large(trace)
-    lines = [f"permits {setup['permits']}", *layer_lines(trace)]
+    lines = [f"permits {trace.kinds or setup['permits']}", *layer_lines(trace)]
     reading = Reading(trace)
     if reading.live:
         lines.append(f"founder {setup['holder']}")
