@@ -446,7 +446,7 @@ class Program:
             if clock.seconds() > end:
                 return False
             await asyncio.sleep(LEASE / 30)
-        self.session.after(self.session.last_event)
+        self.session.events.clear()  # as its stream has told them
         return True
 
     def heard(self) -> bool:

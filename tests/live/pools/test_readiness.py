@@ -14,6 +14,7 @@ from test_lost_disks import LEASE, World, core, pool, run
 
 from meshlock import Node
 from meshlock.live.interfaces.http import unready
+from meshlock.live.pools.members import STALLED
 from waiting import a_while
 
 
@@ -99,5 +100,23 @@ def test_a_node_whose_disk_has_not_taken_the_new_epoch_is_not_ready(tmp_path: Pa
         assert late > 0
         await a_while(4 * LEASE)
         assert not any(unready(pool(node)) for node in world.nodes.values())
+
+    run(tmp_path, "abc", story, 0)
+
+
+def test_a_token_that_is_there_for_a_moment_ends_no_stall(tmp_path: Path) -> None:
+    """After a quorum was lost, one epoch may follow the other before anybody is served."""
+
+    async def story(world: World) -> None:
+        world.most_members = 3
+        await world.begin(3)
+        runner = world.nodes["a"]._local.pools["docks"].adapter.members
+        assert runner is not None and not runner.stalls()
+        long_ago = runner.served_at = -2 * STALLED
+        runner.stalled_at = runner.mesh.time()
+        runner.note_service()
+        assert runner.served_at == long_ago
+        await a_while(LEASE)
+        assert runner.mesh.time() - runner.served_at < LEASE
 
     run(tmp_path, "abc", story, 0)

@@ -193,6 +193,7 @@ class LayerRunner:
         self.recovering_since: float | None = None
         self.quorum_at = self.mesh.time()  # when there was one last, or our life began
         self.served_at = self.mesh.time()  # when anybody could be last, or our life began
+        self.stalled_at = -STALLED  # when nobody could be
         members = tuple([adapter.meet(name) for name in configuration.members])
         self.terms = Terms(
             members,
@@ -259,10 +260,15 @@ class LayerRunner:
             self.sleep()
 
     def note_service(self) -> None:
-        if not self.stalls():
-            self.served_at = self.mesh.time()
-        elif self.node.timers.quorum_lost():
-            self.served_at = -STALLED  # a quorum that returns has no token yet
+        """After a quorum was lost a token is believed when it stays: an epoch that begins then is
+        often the first of several."""
+        now, a_while = self.mesh.time(), self.terms.lease / 3_000_000
+        if self.stalls():
+            self.stalled_at = now
+            if self.node.timers.quorum_lost():
+                self.served_at = -STALLED  # a quorum that returns has no token yet
+        elif now - self.served_at < STALLED or now - self.stalled_at > a_while:
+            self.served_at = now
 
     def sleep_until_due(self) -> None:
         """After every call of the node: it may want to be woken earlier, and k may be another, or
