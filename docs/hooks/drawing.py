@@ -102,7 +102,7 @@ def picture(w: float, h: float, parts: list[str], title: str) -> str:
     """One line: a blank one would end the block of HTML in Markdown."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w:.0f} {h:.0f}" role="img"'
-        f' style="display:block;width:{w:.0f}px;min-width:{0.7 * w:.0f}px;max-width:100%;'
+        f' style="display:block;width:{w:.0f}px;min-width:{0.5 * w:.0f}px;max-width:100%;'
         f'height:auto" aria-label="{escape(title)}"'
         f' font-size="{SIZE}" font-family="sans-serif" text-anchor="middle" fill="{INK}">'
         + "".join(parts)

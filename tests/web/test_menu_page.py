@@ -63,6 +63,16 @@ def test_scenarios_mutants_and_studies_are_opened_and_played(page):
     until(page, "meshlock.run.about.driven")
 
 
+def test_a_scenario_tells_its_story_and_who_has_the_fault(page):
+    entries(page, "scenario")
+    page.click("[data-name=J2]")
+    opened(page, "scenario:J2:")
+    shows(page, "#pane-step", "2 waits with the token for 1 to leave, and has 3 in its queue.")
+    page.click("#faulty")
+    opened(page, "scenario:J2:jiang-printed")
+    shows(page, "h1", "is violated")
+
+
 def test_a_link_to_an_entry_works_after_the_server_was_restarted(page):
     address = page.url.split("#")[0]
     page.goto("about:blank")

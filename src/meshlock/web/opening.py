@@ -10,6 +10,7 @@ import asyncio
 import tomllib
 from collections.abc import AsyncGenerator, Iterator
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -86,6 +87,13 @@ def scenario_run(name: str, algorithm: str) -> Index:
     if algorithm:
         find(algorithm)
     return written(name, lambda file: play(name, algorithm or None, TraceWriter(file, True), {}))
+
+
+def story(name: str) -> str:
+    """What a scenario says of itself: the comment at its beginning, without the title."""
+    text = (scenario.FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+    _, *lines = takewhile(lambda each: each.startswith("#"), text.splitlines())
+    return "\n".join(each.removeprefix("#").strip() for each in lines).strip()
 
 
 def example_run(name: str) -> Index:
@@ -230,7 +238,10 @@ class Shelf:
 
     def about(self, request: HTTPRequest) -> dict[str, Any]:
         about = (self.find_driven(request) or self.find(request)).about()
-        told = self.lessons.get(request.parameters["run"])
+        name = request.parameters["run"]
+        if name.startswith("scenario:"):
+            about["story"] = story(name.split(":")[1])
+        told = self.lessons.get(name)
         return about if told is None else {**about, "lesson": told.shown()}
 
 

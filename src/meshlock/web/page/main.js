@@ -415,8 +415,17 @@ export class Page {
 
   // Below the step of a run that is played: leave it here.
   leaving(step) {
+    const other = step ? null : this.faulty();
     const button = element("button", { type: "button", id: "leave-run", text: "Go on by hand from here", onclick: () => this.branches.leave(step) });
-    return [element("div", { class: "row", "data-key": "leave" }, button), ...this.branches.parts()];
+    return [element("div", { class: "row", "data-key": "leave" }, other, button), ...this.branches.parts()];
+  }
+
+  // A scenario of an error, played by the algorithm that has it.
+  faulty() {
+    const [kind, name, algorithm] = this.run.name.split(":");
+    const broken = /^J\d/.test(name) ? "jiang-printed" : /^R1[01]/.test(name) ? `jiang/without-${name.slice(0, 3)}` : "";
+    if (kind !== "scenario" || !broken || algorithm === broken) return null;
+    return element("button", { type: "button", id: "faulty", text: `Play it by ${broken}, whose fault it shows`, onclick: () => this.menu.open({ kind, name, algorithm: broken }) });
   }
 
   // What came of a step, for a caption.

@@ -27,7 +27,7 @@ export function stepPane(pane, run, snapshot, more = []) {
     const holder = run.setup.holder;
     const said = holder >= 0 ? `Node ${called(holder)} has ${run.setup.balanced ? "the token and " : ""}${run.permits === 1 ? "the permit" : `all ${run.permits} permits`}.` : "No node holds the token or permits yet.";
     parts.push(element("p", { class: "muted", text: `${said} Press → for the first step, or Space to play.` }));
-    redraw(pane, ...parts, ...more);
+    redraw(pane, ...parts, ...told(run), ...more);
     return;
   }
   const [cause, ...effects] = lines;
@@ -58,6 +58,12 @@ export function stepPane(pane, run, snapshot, more = []) {
     const box = line.closest(".code");
     if (!box.scrollTop && line.offsetTop > box.clientHeight - 60) box.scrollTop = line.offsetTop - 60;
   }
+}
+
+// What a scenario is about.
+function told(run) {
+  const { story } = run.about;
+  return story ? [element("h3", { text: "what it shows" }), ...story.split(/\n\s*\n/).map((text) => element("p", { class: "story-part", text: text.replace(/\n/g, " ") }))] : [];
 }
 
 function code(part, when) {
