@@ -14,7 +14,13 @@ from meshlock.web import opening
 STUDIES = Path(__file__).parents[2] / "studies"
 
 
-@pytest.mark.parametrize("name", names())
+def test_a_scenario_with_several_kinds_of_permits_is_refused_and_not_offered():
+    with pytest.raises(Refused, match="one kind"):
+        opening.scenario_run("kinds", "")
+    assert "kinds" not in [entry["name"] for entry in opening.offered()["scenario"]]
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name != "kinds"])
 def test_every_scenario_is_played(name):
     index = opening.scenario_run(name, "")
     assert index.steps > 5

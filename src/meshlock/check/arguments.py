@@ -373,6 +373,8 @@ def refuse_unjudged(what: SetUp, names: list[str], reduction: str) -> None:
 
 def refuse_untied(what: SetUp, reduction: str) -> None:
     named = f"{setting('property')} {TIES}"
+    if what.kinds.several:
+        raise Refused(f"{named} is judged where permits are of one kind: leave it out.")
     if promises(what.algorithm, what.options, what.faults is not None).ties == NO_TIES:
         recovers = f" with {setting('members')}" if what.faults is not None else ""
         raise Refused(

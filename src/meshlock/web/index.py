@@ -25,6 +25,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from meshlock.errors import Refused
 from meshlock.simulate.rerun import with_states
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import BadTrace, Trace
@@ -476,6 +477,11 @@ def open_trace(path: Path) -> Index:
 
 
 def indexed(trace: Trace, path: Path) -> Index:
+    if trace.kinds is not None:
+        raise Refused(
+            "The page draws runs with permits of one kind: use 'meshlock audit' or 'meshlock "
+            "convert' for a trace with several."
+        )
     setup, stated = trace.setup, None
     size = path.stat().st_size * (10 if path.suffix == ".gz" else 1)
     if "states" not in setup and setup.get("source") in ("simulate", "check") and size < STATED:

@@ -61,6 +61,7 @@ def offered() -> dict[str, list[dict[str, Any]]]:
         "scenario": [
             {"name": script.name, "title": script.title, "algorithm": script.algorithm}
             for script in scripts
+            if not script.kinds.several
         ],
         "mutant": [
             {"name": mutant.name, "title": mutant.mistake, "breaks": mutant.breaks}
