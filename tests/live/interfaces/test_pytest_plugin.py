@@ -60,8 +60,8 @@ def test_a_test_has_its_permits_and_their_names(suite: pytest.Pytester) -> None:
         """
         import meshlock, pytest
 
-        @pytest.mark.permits("boards", 2, priority=3, timeout=600)
         @pytest.mark.permits("apples", permits=1)
+        @pytest.mark.permits("boards", 2, priority=3, timeout=600)
         def test_both(permits):
             assert list(permits) == ["apples", "boards"]
             assert sorted(permits["boards"].slots) == ["left", "right"]

@@ -106,6 +106,11 @@ class PoolLock:
         return made_again, (type(self), self._named, self._settings)
 
     @property
+    def name(self) -> str:
+        """Of the pool."""
+        return self._pool.name
+
+    @property
     def grants(self) -> tuple[BlockingGrant, ...]:
         """What is held by this lock, with fences and slots."""
         return tuple(self._held.all)
@@ -160,6 +165,19 @@ class Semaphore(PoolLock):
         return self._get(0.0)
 
     __enter__ = acquire
+
+    @property
+    def max_leases(self) -> int | None:
+        """All permits of the pool, by the name that dask has for them."""
+        return self._pool.permits
+
+    def get_value(self) -> int:
+        """How many of them are held in the whole mesh, as dask counts; multiprocessing counts the
+        free ones."""
+        picture = self._pool.picture()
+        if picture["held"] is None:
+            raise Refused(f"How many permits of {self.name} are held is unknown: {picture['why']}")
+        return picture["held"]
 
     def release(self, n: int = 1) -> None:
         """Release what was acquired ``n`` times, the oldest first."""
