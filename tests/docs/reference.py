@@ -266,6 +266,7 @@ MEMBERS = {
 
 ANSWERS = ("Picture", "GrantView", "RequestView", "Status", "PoolStatus", "Holder", "Waiting")
 LABORATORY = (
+    "meshlock.lab",
     "meshlock.algorithms.actor",
     "meshlock.algorithms.registry",
     "meshlock.simulate.settings",

@@ -32,14 +32,15 @@ LOADED: dict[str, str] = {}
 """What was loaded, as a person wrote it, and the name of the algorithm."""
 
 
-def load(text: str) -> str:
+def load(text: str, again: bool = False) -> str:
     """The name of the algorithm that is written as ``mine.py``, ``mine.py:name`` or
-    ``module:name``; any other text is a name already."""
+    ``module:name``; any other text is a name already. With ``again`` a file that was loaded is
+    read once more: it may have changed."""
     where, colon, name = text.partition(":")
     outside = where.endswith(".py") or (colon and where not in ALGORITHMS)
     if not outside and "/" in text and Path(text).is_dir():
         raise Refused(f"{text} is a folder: name an algorithm, or a file of one, such as mine.py.")
-    if text in LOADED or not outside:
+    if (text in LOADED and not again) or not outside:
         return LOADED.get(text, text)
     module = of_file(Path(where)) if where.endswith(".py") else of_name(where)
     found = {entry.name: entry for entry in offered(module, where)}
@@ -53,6 +54,14 @@ def load(text: str) -> str:
         register(entry, where)
     LOADED[text] = name
     return name
+
+
+def of_object(entry: Algorithm) -> str:
+    """The name of an algorithm that a program made; a later one of that name replaces it."""
+    if ALGORITHMS.get(entry.name) is not entry:
+        register(entry, "This program")
+        LOADED[f"object:{entry.name}"] = entry.name
+    return entry.name
 
 
 def register(entry: Algorithm, where: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -22,7 +22,7 @@ from meshlock.check.ties import TIES
 from meshlock.check.unspent import refuse_unspendable
 from meshlock.errors import Refused, setting
 from meshlock.properties.monitor import NAMES
-from meshlock.properties.own import is_own, load_property, own_name, own_names
+from meshlock.properties.own import OwnProperty, is_own, own_name, own_names, own_property
 from meshlock.properties.promises import NO_TIES, promises
 from meshlock.topology.graphs import Topology
 from meshlock.topology.specification import network
@@ -322,9 +322,9 @@ def refuse_plain_only(given: CheckSettings) -> None:
         )
 
 
-def with_own(what: SetUp, names: list[str]) -> list[str]:
-    """Adds the properties that are named by a file, as ``mine.py:name``; the names of all."""
-    own = [load_property(name) for name in names if is_own(name)]
+def with_own(what: SetUp, wanted: Sequence[str | OwnProperty]) -> list[str]:
+    """Adds functions, and those that a file has, as ``mine.py:name``; the names of all."""
+    own = [own_property(one) for one in wanted if is_own(one)]
     if own and what.faults is not None:
         raise Refused(
             f"A {setting('property')} of your own is judged without {setting('members')}: leave "
@@ -332,7 +332,8 @@ def with_own(what: SetUp, names: list[str]) -> list[str]:
         )
     structure = (*what.algorithm.structure, *own)
     what.algorithm = what.algorithm._replace(structure=structure)
-    return [name for name in names if not is_own(name)] + [own_name(judge) for judge in own]
+    names = [one for one in wanted if isinstance(one, str) and not is_own(one)]
+    return names + [own_name(judge) for judge in own]
 
 
 def judged(names: list[str], own: Iterable[str] = ()) -> set[str]:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from meshlock.errors import Refused, setting
 from meshlock.settings import Settings, option
+
+if TYPE_CHECKING:
+    from meshlock.check.disk import Space
 
 CRASHES = "Nodes that crash and recover"
 ANY_NUMBER = -1
+MOST_WORKERS = 256
+DEFAULT_MEMORY = 1.0
+"""GiB."""
 
 
 class CheckSettings(Settings):
@@ -158,3 +169,59 @@ class JudgedSettings(Settings):
         "function of your own: FILE.py:NAME.",
         "--property",
     )
+
+
+class SearchSettings(Settings):
+    """How states are searched; what is found does not depend on it."""
+
+    reduction: str = option(
+        "none",
+        "Choose a reduction: none, por (take steps that commute in one order only), or auto (por "
+        "where it is likely to save time).",
+        shown=True,
+    )
+    symmetry: bool = option(False, "Keep one of the states that differ only in the names of nodes.")
+    workers: int = option(1, "Search with this many processes, on as many cores.", shown=True)
+    disk: Path | None = option(
+        None, "Keep states that outgrow memory in this folder.", metavar="DIR"
+    )
+    memory: float | None = option(
+        None,
+        "Use this many GiB of memory for states with --disk, all workers together; 1 by default.",
+    )
+    max_states: int = option(5_000_000, "Stop after this many states.", shown=True)
+
+    def refuse_wrong(self) -> None:
+        if self.max_states < 1:
+            raise Refused(f"{setting('max-states')} must be at least 1.")
+        if self.reduction not in ("none", "por", "auto"):
+            raise Refused(f"{setting('reduction')} is none, por or auto, not '{self.reduction}'.")
+        if self.symmetry and self.reduction != "none":
+            raise Refused(
+                f"Choose one of {setting('symmetry')} and {setting('reduction')} {self.reduction}."
+            )
+        if not 1 <= self.workers <= MOST_WORKERS:
+            raise Refused(f"{setting('workers')} is from 1 to {MOST_WORKERS}.")
+
+    def space(self) -> Space | None:
+        """What states may take where they are kept on disk."""
+        from meshlock.check.disk import space
+
+        disk, memory = self.disk, self.memory
+        if disk is None:
+            if memory is not None:
+                raise Refused(f"{setting('memory')} goes with {setting('disk')}.")
+            return None
+        if not disk.is_dir():
+            raise Refused(f"{setting('disk')}: there is no folder {disk}.")
+        if memory is not None and not 0 <= memory < inf:
+            raise Refused(f"{setting('memory')} is at least 0.")
+        if self.reduction != "none":
+            raise Refused(
+                f"Choose one of {setting('disk')} and {setting('reduction')} {self.reduction}: a "
+                "reduction of steps must have all states at hand."
+            )
+        try:
+            return space(str(disk), DEFAULT_MEMORY if memory is None else memory)
+        except OSError as error:
+            raise Refused(f"{setting('disk')}: cannot write to {disk}: {error.strerror}.") from None

@@ -2,86 +2,27 @@
 
 from __future__ import annotations
 
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from meshlock.check.settings import CheckSettings, FaultSettings, JudgedSettings
+from meshlock.check.settings import CheckSettings, FaultSettings, JudgedSettings, SearchSettings
 from meshlock.cli.flags import JSON
-from meshlock.cli.mutants import MUTANT, WITHOUT, chosen
+from meshlock.cli.mutants import MUTANT, WITHOUT
 from meshlock.cli.output import progress, report
 from meshlock.errors import Refused
-from meshlock.settings import Settings, option
+from meshlock.settings import option
 
 if TYPE_CHECKING:
-    from meshlock.check.disk import Space
     from meshlock.check.verdict import Checking
 
 BATCH = 5_000
 """States between two looks at the progress line and at Ctrl-C."""
 
-MOST_WORKERS = 256
-DEFAULT_MEMORY = 1.0
-"""GiB."""
 PARTIAL = 3
 """Exit code where nothing was found wrong but not every state was seen."""
 INTERRUPTED = 130
-
-
-class SearchSettings(Settings):
-    """How states are searched; what is found does not depend on it."""
-
-    reduction: str = option(
-        "none",
-        "Choose a reduction: none, por (take steps that commute in one order only), or auto (por "
-        "where it is likely to save time).",
-        shown=True,
-    )
-    symmetry: bool = option(False, "Keep one of the states that differ only in the names of nodes.")
-    workers: int = option(1, "Search with this many processes, on as many cores.", shown=True)
-    disk: Path | None = option(
-        None, "Keep states that outgrow memory in this folder.", metavar="DIR"
-    )
-    memory: float | None = option(
-        None,
-        "Use this many GiB of memory for states with --disk, all workers together; 1 by default.",
-    )
-    max_states: int = option(5_000_000, "Stop after this many states.", shown=True)
-
-    def refuse_wrong(self) -> None:
-        if self.max_states < 1:
-            raise Refused("--max-states must be at least 1.")
-        if self.reduction not in ("none", "por", "auto"):
-            raise Refused(f"--reduction is none, por or auto, not '{self.reduction}'.")
-        if self.symmetry and self.reduction != "none":
-            raise Refused(f"Choose one of --symmetry and --reduction {self.reduction}.")
-        if not 1 <= self.workers <= MOST_WORKERS:
-            raise Refused(f"--workers is from 1 to {MOST_WORKERS}.")
-
-    def space(self) -> Space | None:
-        """What states may take where they are kept on disk."""
-        from meshlock.check.disk import space
-
-        disk, memory = self.disk, self.memory
-        if disk is None:
-            if memory is not None:
-                raise Refused("--memory goes with --disk.")
-            return None
-        if not disk.is_dir():
-            raise Refused(f"--disk: there is no folder {disk}.")
-        if memory is not None and not 0 <= memory < inf:
-            raise Refused("--memory is at least 0.")
-        if self.reduction != "none":
-            raise Refused(
-                f"Choose one of --disk and --reduction {self.reduction}: a reduction of steps must "
-                "have all states at hand."
-            )
-        try:
-            return space(str(disk), DEFAULT_MEMORY if memory is None else memory)
-        except OSError as error:
-            raise Refused(f"--disk: cannot write to {disk}: {error.strerror}.") from None
 
 
 def check(
@@ -112,29 +53,15 @@ def check(
     With --members the nodes recover from crashes, and whatever the bounds allow may happen to
     them: meshlock check --algorithm raymond --topology line --nodes 3 --members all --crashes 1
     """
-    from meshlock.check.arguments import judged, refuse_unjudged, setup, with_own
-    from meshlock.check.unspent import refuse_vacuous
-    from meshlock.check.verdict import Checking
-    from meshlock.properties.own import own_names
+    from meshlock.algorithms.mutants.choice import chosen
+    from meshlock.check.preparing import prepared
 
     if manifest:
         rerun(search.max_states, json)
         return
-    search.refuse_wrong()
-    words: dict[str, Any] = {"algorithm": chosen(algorithm, mutant, without) or "raymond"}
-    names = list(named.properties)
-    if (mutant or without) and not {"nodes", "topology", "requests"} & given.given.keys():
-        words, to_be_named = small_set_up(words["algorithm"])
-        names = names or to_be_named
-    options = {**words.get("options", {}), **given.options}
-    words.update({**given.given, **faults.given, "options": options})
-    what = setup(**words)
-    names = with_own(what, names)
-    refuse_unjudged(what, names, search.reduction)
-    refuse_vacuous(what, names)
-    by = "symmetry" if search.symmetry else search.reduction
-    properties = judged(names, own_names(what.algorithm))
-    checking = Checking(what, properties, search.max_states, by, search.workers, search.space())
+    name = chosen(algorithm, mutant, without)
+    words = {**given.given, **faults.given}
+    checking = prepared(name, words, named.properties, search, bool(mutant or without))
     cpu, interrupted = explore(checking)
     cpu += checking.cpu()
     violations, stopped = checking.violations(), checking.explorer.stopped
@@ -152,15 +79,6 @@ def check(
     if violations or interrupted:
         raise click.exceptions.Exit(1 if violations else INTERRUPTED)
     raise click.exceptions.Exit(0 if checking.holds() else PARTIAL)
-
-
-def small_set_up(name: str) -> tuple[dict[str, Any], list[str]]:
-    """A mutant's own, and the properties to be named."""
-    from meshlock.algorithms.mutants.catalogue import mutant
-    from meshlock.check.mutants import properties_of, words_of
-
-    found = mutant(name)
-    return words_of(found, found.algorithm), properties_of(found)
 
 
 def explore(checking: Checking) -> tuple[float, bool]:

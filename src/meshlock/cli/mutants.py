@@ -1,9 +1,8 @@
-"""meshlock mutants: algorithms with a mistake, and how other commands choose one."""
+"""meshlock mutants: algorithms with a mistake."""
 
 from __future__ import annotations
 
 from meshlock.cli.output import columns, report
-from meshlock.errors import Refused
 from meshlock.settings import argument, option
 
 MUTANT: str | None = option(
@@ -49,30 +48,3 @@ def mutants(
         steps = str(mutant.steps) if mutant.steps else ""
         rows.append((mutant.name, mutant.breaks or "nothing", steps, mutant.mistake))
     report(json, listed, lambda: columns(rows))
-
-
-def chosen(algorithm: str | None, mutant: str | None, without: tuple[str, ...]) -> str | None:
-    """The name of the algorithm to run, if any of the three flags says it."""
-    if mutant is None and not without:
-        from meshlock.algorithms.outside import load
-
-        return algorithm if algorithm is None else load(algorithm)
-    from meshlock.algorithms.mutants import catalogue
-
-    if mutant is not None and without:
-        raise Refused("Choose one of --mutant and --without.")
-    if mutant is not None:
-        found = catalogue.mutant(mutant)
-        if algorithm not in (None, found.origin.name, found.name):
-            raise Refused(
-                f"--mutant {mutant} is a mutant of {found.origin.name}, not of {algorithm}: "
-                f"leave out --algorithm."
-            )
-        return found.name
-    if algorithm not in (None, "jiang"):
-        raise Refused(
-            f"--without undoes repairs of jiang, and {algorithm} is another algorithm: use "
-            f"--algorithm jiang, or leave out --without."
-        )
-    rules = [rule.strip().upper() for text in without for rule in text.split(",")]
-    return catalogue.mutant(catalogue.PREFIX + "+".join(rules)).name

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -14,9 +13,6 @@ if TYPE_CHECKING:
     from rich.console import Group, RenderableType
     from rich.table import Table
     from rich.text import Text
-
-    from meshlock.trace.watched import Watched
-    from meshlock.trace.writer import TraceWriter
 
 UNBOUNDED = 10_000
 """Columns; no line is as long."""
@@ -73,25 +69,6 @@ def progress(what: str) -> Iterator[Callable[..., None]]:
             shown.update(bar, completed=done, total=of, description=words)
 
         yield move
-
-
-@contextmanager
-def traced(
-    path: Path | None, states: bool = False, watched: Watched | None = None
-) -> Iterator[TraceWriter | None]:
-    """What writes to this file, if one is named, and to what watches the run, if anything does."""
-    from meshlock.trace.files import trace_file
-    from meshlock.trace.writer import TraceWriter
-
-    if path is None:
-        yield None if watched is None else TraceWriter(watched, True)
-        return
-    with trace_file(path) as file:
-        if watched is None:
-            yield TraceWriter(file, states)
-        else:
-            watched.sink = file
-            yield TraceWriter(watched, True)
 
 
 def columns(rows: Sequence[Sequence[str]]) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from meshlock.cli.flags import JSON
-from meshlock.cli.mutants import MUTANT, WITHOUT, chosen
-from meshlock.cli.output import report, traced
+from meshlock.cli.mutants import MUTANT, WITHOUT
+from meshlock.cli.output import report
 from meshlock.errors import Refused
 from meshlock.settings import argument, option
 
@@ -47,7 +47,9 @@ def scenario(
         return
     if name is None:
         raise Refused("Name a scenario, such as J1; meshlock scenario --list shows them all.")
+    from meshlock.algorithms.mutants.choice import chosen
     from meshlock.simulate.player import play
+    from meshlock.trace.watched import traced
 
     named = chosen(algorithm, mutant, without)
     with traced(trace) as writer:

@@ -9,7 +9,7 @@ import click
 
 from meshlock.cli import output
 from meshlock.cli.flags import JSON
-from meshlock.cli.mutants import MUTANT, WITHOUT, chosen
+from meshlock.cli.mutants import MUTANT, WITHOUT
 from meshlock.cli.output import progress, report, text
 from meshlock.errors import Refused
 from meshlock.settings import argument, option
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from meshlock.simulate.engine import Simulation
-    from meshlock.trace.watched import Watched
 
 
 def simulate(
@@ -65,10 +64,12 @@ def simulate(
     All times are in one unit, that of --delay. With nodes that crash:
     meshlock simulate --nodes 5 --permits 3 --members all --crashes 2000 --workload poisson:0.01
     """
+    from meshlock.algorithms.mutants.choice import chosen
     from meshlock.simulate.report import figures as run_figures
     from meshlock.simulate.run_settings import as_values
     from meshlock.simulate.settings import read_scenario, run_settings, simulation
     from meshlock.simulate.whole_run import whole_run
+    from meshlock.trace.watched import traced, watched_by
 
     values = read_scenario(scenario) if scenario is not None else {}
     values.update(given.given_keys())
@@ -81,8 +82,8 @@ def simulate(
     if "nodes" in given.given and given.nodes < 1:
         raise Refused("There must be at least one node: use --nodes 1 or more.")
     settings = run_settings(values)
-    watched = own_properties(properties)
-    with output.traced(trace, trace_states, watched) as writer, progress("simulating") as move:
+    watched = watched_by(properties)
+    with traced(trace, trace_states, watched) as writer, progress("simulating") as move:
         run = simulation(settings, writer)
         done = whole_run(run, lambda: move(run.measures.entries, run.workload.requests))
     if watched is not None:
@@ -100,15 +101,6 @@ def simulate(
     unserved = figures["unserved"] > figures.get("excused", 0)
     code = 1 if figures["violated"] or unserved else 0
     report(json, figures, lambda: run_report(run, figures), 130 if done.interrupted else code)
-
-
-def own_properties(names: tuple[str, ...]) -> Watched | None:
-    if not names:
-        return None
-    from meshlock.properties.own import load_property
-    from meshlock.trace.watched import Watched
-
-    return Watched([load_property(name) for name in names])
 
 
 # -- its figures for people ------------------------------------------------------------------

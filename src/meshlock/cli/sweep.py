@@ -38,11 +38,10 @@ def sweep(
     from meshlock.sweep.report import write_tables
     from meshlock.sweep.study import read_study
     from meshlock.sweep.sweep import make_all
+    from meshlock.sweep.workers import on_this_machine
 
     if dask is not None and workers is not None:
         raise Refused("Choose one of --workers and --dask: a cluster has its own workers.")
-    if workers is not None and workers < 1:
-        raise Refused("--workers takes how many processes: 1 or more.")
     folder = out if out is not None else Path(f"{study.stem}.sweep")
     kept = folder / "runs.jsonl"
     make = on_cluster(dask) if dask is not None else on_this_machine(workers)
@@ -59,15 +58,6 @@ def sweep(
     if not json:
         click.echo(f"Tables and plots are in {folder}.", err=True)
     output.report(json, as_json(read, found, folder), lambda: text, code=broken > 0)
-
-
-def on_this_machine(workers: int | None) -> Make:
-    from meshlock.sweep.workers import on_cores, one_by_one, usable_cores
-
-    count = workers or usable_cores()
-    if count == 1:
-        return one_by_one
-    return lambda runs, events: on_cores(runs, events, count)
 
 
 def on_cluster(address: str) -> Make:

@@ -61,9 +61,14 @@ def load_property(text: str) -> OwnProperty:
     return cast(OwnProperty, judge)
 
 
-def is_own(text: str) -> bool:
-    """Is this the name of a property in a file?"""
-    return ".py" in text
+def own_property(given: str | OwnProperty) -> OwnProperty:
+    """A function, or the one in a file that is named."""
+    return load_property(given) if isinstance(given, str) else given
+
+
+def is_own(given: str | OwnProperty) -> bool:
+    """Is this a function, or the name of one in a file?"""
+    return not isinstance(given, str) or ".py" in given
 
 
 def wrong_by(judges: Iterable[OwnProperty], seen: SeenWorld) -> list[Wrong]:

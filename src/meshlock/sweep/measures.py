@@ -130,6 +130,16 @@ def figure(figures: dict[str, Any], path: str) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
+def flat(value: Any, path: str = "") -> dict[str, Any]:
+    """All figures by their paths; lists as texts."""
+    if isinstance(value, dict):
+        inside = f"{path}." if path else ""
+        return {key: one for name in value for key, one in flat(value[name], inside + name).items()}
+    if isinstance(value, list | tuple):
+        return {path: ", ".join(map(str, value))}
+    return {} if value is None else {path: value}
+
+
 def why_broken(figures: dict[str, Any] | None, failed: str) -> str:
     """Why a run must not be averaged with others; empty if it may."""
     if figures is None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from meshlock.errors import Refused
-from meshlock.simulate.run_settings import Values
-from meshlock.sweep.measures import BROKEN, Estimate, estimate, measured, named, why_broken
+from meshlock.sweep.measures import BROKEN, Estimate, estimate, flat, measured, named, why_broken
 from meshlock.sweep.runs import Kept, RunLine, key_of, read_line
 from meshlock.sweep.study import Plot, Point, Study, Value, number_in
-
-Make = Callable[[list[Values], int], Iterator[bytes]]
-"""Makes runs and gives their lines, in any order; see :mod:`.workers`."""
+from meshlock.sweep.workers import Make as Make
 
 Look = Callable[[int, int], None]
 """Called with how many runs are done, and of how many."""
@@ -32,8 +30,12 @@ class Result:
         """Why it must not be averaged with others; empty if it may."""
         return why_broken(self.line.figures, self.line.failed)
 
+    def row(self) -> dict[str, Any]:
+        """Its settings and figures, flat."""
+        return {**self.line.values, **flat(self.line.figures), "broken": self.broken}
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Summary:
     """All runs of a point. Means are those of the runs that are not broken."""
 
@@ -50,6 +52,21 @@ class Summary:
     def mark(self) -> str:
         """Empty, or what has to stand wherever this point is shown."""
         return f"✗ {self.broken} of {len(self.results)} broken" if self.broken else ""
+
+    def row(self) -> dict[str, Any]:
+        """Labels and means, flat, with half of each 95 % confidence interval."""
+        row: dict[str, Any] = {
+            **self.point.labels,
+            "runs": len(self.results),
+            "broken": self.broken,
+        }
+        for measure, found in self.estimates.items():
+            row[measure] = None if found is None else found.mean
+            row[f"{measure} half"] = None if found is None else found.half
+        return row | {f"{measure} law": law for measure, law in self.laws.items()}
+
+    def __repr__(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self.row().items())
 
 
 def make_all(study: Study, make: Make, look: Look, path: Path | None = None) -> list[Summary]:

@@ -11,15 +11,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from queue import SimpleQueue
 
 import msgspec
 
-from meshlock.errors import Refused
+from meshlock.errors import Refused, setting
 from meshlock.simulate.run_settings import Values
 from meshlock.sweep.runs import failed_line, key_of, line_of
+
+Make = Callable[[list[Values], int], Iterator[bytes]]
+"""Makes runs and gives their lines, in any order."""
 
 TRIES = 3
 """A run is given up when this number of workers died under it."""
@@ -37,6 +40,14 @@ def usable_cores() -> int:
 def one_by_one(runs: list[Values], events: int) -> Iterator[bytes]:
     for values in runs:
         yield line_of(values, events)
+
+
+def on_this_machine(workers: int | None) -> Make:
+    """By this number of processes, or one for each core."""
+    if workers is not None and workers < 1:
+        raise Refused(f"{setting('workers')} takes how many processes: 1 or more.")
+    count = workers or usable_cores()
+    return one_by_one if count == 1 else lambda runs, events: on_cores(runs, events, count)
 
 
 # -- processes ------------------------------------------------------------------------------

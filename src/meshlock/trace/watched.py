@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,9 +16,12 @@ from meshlock.properties.own import (
     SeenNode,
     SeenWorld,
     own_name,
+    own_property,
     wrong_by,
 )
+from meshlock.trace.files import trace_file
 from meshlock.trace.reader import CAUSES
+from meshlock.trace.writer import TraceWriter
 
 Line = dict[str, Any]
 
@@ -96,3 +101,24 @@ def frozen(value: Any) -> Frozen:
 
 def without(clients: tuple[int, ...], client: int) -> tuple[int, ...]:
     return tuple([one for one in clients if one != client])
+
+
+def watched_by(properties: Sequence[str | OwnProperty]) -> Watched | None:
+    """What judges a run by these, if there are any."""
+    return Watched([own_property(one) for one in properties]) if properties else None
+
+
+@contextmanager
+def traced(
+    path: Path | None, states: bool = False, watched: Watched | None = None
+) -> Iterator[TraceWriter | None]:
+    """What writes to this file, if one is named, and to what watches the run, if anything does."""
+    if path is None:
+        yield None if watched is None else TraceWriter(watched, True)
+        return
+    with trace_file(path) as file:
+        if watched is None:
+            yield TraceWriter(file, states)
+        else:
+            watched.sink = file
+            yield TraceWriter(watched, True)
