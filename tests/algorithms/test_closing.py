@@ -28,7 +28,7 @@ def epoch(number: str) -> Epoch:
 
 def report(words: list[str]) -> Report:
     """What follows each word, to the next one."""
-    flags = {word for word in ("token", "forgot") if word in words}
+    flags = {word for word in ("token", "forgot", "quiet") if word in words}
     words = [word for word in words if word not in flags and word != "to"]
     said = dict(zip(words[::2], words[1::2], strict=True))
     known = epoch(said["knows"])
@@ -45,6 +45,7 @@ def report(words: list[str]) -> Report:
         unaccepted=Unaccepted(state, int(said["sent"]), 1) if "sent" in said else None,
         config=Config(known, members, 1, LEASE),
         forgot="forgot" in flags,
+        votes="quiet" not in flags,
     )
 
 
