@@ -14,13 +14,7 @@ from meshlock.web import opening
 STUDIES = Path(__file__).parents[2] / "studies"
 
 
-def test_a_scenario_with_several_kinds_of_permits_is_refused_and_not_offered():
-    with pytest.raises(Refused, match="one kind"):
-        opening.scenario_run("kinds", "")
-    assert "kinds" not in [entry["name"] for entry in opening.offered()["scenario"]]
-
-
-@pytest.mark.parametrize("name", [name for name in names() if name != "kinds"])
+@pytest.mark.parametrize("name", names())
 def test_every_scenario_is_played(name):
     index = opening.scenario_run(name, "")
     assert index.steps > 5
@@ -92,3 +86,12 @@ def test_what_is_not_in_the_menu_is_refused():
     ):
         with pytest.raises(Refused, match=r"There is no|Unknown"):
             wrong()
+
+
+def test_permits_of_several_kinds_are_drawn_alike_and_told_by_kind():
+    index, _ = found("direct/counts-all-kinds-together")
+    assert index.setup["permits"] == {"gpu": 1, "licence": 1} and not index.unjudged
+    for step in range(index.steps + 1):
+        for _, _, want, _, _, _ in index.snapshot(step).shown()["clients"]:
+            assert isinstance(want, int)
+    assert index.snapshot(0).shown()["free"] == [[0, 2]]

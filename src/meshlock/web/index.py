@@ -25,12 +25,20 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from meshlock.errors import Refused
+from meshlock.algorithms.amounts import Kinds
 from meshlock.simulate.rerun import with_states
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import BadTrace, Trace
 
 NOTHING = msgspec.Raw(b"{}")
+
+Amount = int | dict[str, int]
+"""Permits: a number, or one per kind."""
+
+
+def total(amount: Amount) -> int:
+    """Permits of all kinds; the page draws them alike, and its words tell the kinds."""
+    return amount if isinstance(amount, int) else sum(amount.values())
 
 
 class TraceEvent(msgspec.Struct, gc=False):
@@ -43,11 +51,11 @@ class TraceEvent(msgspec.Struct, gc=False):
     id: int = -1
     peer: int = -1
     client: int = -1
-    want: int = 1
-    permits: int = 0
+    want: Amount = 1
+    permits: Amount = 0
     priority: float = 0
     tokens: int = -1
-    free: int = -1
+    free: Amount = -1
     x: float = 0
     y: float = 0
     state: dict[str, msgspec.Raw] | None = None
@@ -62,11 +70,11 @@ class SentMessage(msgspec.Struct, gc=False):
     message: str
     args: msgspec.Raw = NOTHING
     tokens: int = 0
-    permits: int = 0
+    permits: Amount = 0
 
     def shown(self) -> dict[str, Any]:
         told = msgspec.structs.asdict(self)
-        return {"from": told.pop("node"), **told}
+        return {"from": told.pop("node"), **told, "permits": total(self.permits)}
 
 
 class Snapshot(msgspec.Struct, gc=False):
@@ -92,8 +100,8 @@ class Snapshot(msgspec.Struct, gc=False):
         kind, node = event.event, event.node
         if event.tokens >= 0 and kind != "send":
             self.tokens[node] = event.tokens
-        if event.free >= 0:
-            self.free[node] = event.free
+        if event.free != -1:
+            self.free[node] = total(event.free)
         if event.state is not None and self.variables:
             self.variables[node] = {**self.variables[node], **event.state}
         if kind == "send":
@@ -101,16 +109,22 @@ class Snapshot(msgspec.Struct, gc=False):
         elif kind == "deliver" or kind == "undelivered" or kind == "drop":
             self.flying.pop(event.id, None)
         elif kind == "request":
-            self.clients[event.client] = (node, event.want, event.priority, step, -1)
+            self.clients[event.client] = (node, total(event.want), event.priority, step, -1)
         elif kind == "enter":
-            before = self.clients.get(event.client, (node, event.want, 0.0, step, -1))
+            before = self.clients.get(event.client, (node, total(event.want), 0.0, step, -1))
             self.clients[event.client] = (*before[:4], step)
             self.inside += before[1]
             self.served += 1
         elif kind == "give-back" and event.client in self.clients:
             place, want, priority, asked, entered = self.clients[event.client]
-            self.clients[event.client] = (place, want - event.permits, priority, asked, entered)
-            self.inside -= event.permits
+            self.clients[event.client] = (
+                place,
+                want - total(event.permits),
+                priority,
+                asked,
+                entered,
+            )
+            self.inside -= total(event.permits)
         elif kind == "priority" and event.client in self.clients:
             place, want, _, asked, entered = self.clients[event.client]
             self.clients[event.client] = (place, want, event.priority, asked, entered)
@@ -223,6 +237,10 @@ class TraceJudge(Trace):
         self.number = 0
         self.setup = setup
         self.nodes = setup["nodes"]
+        self.kinds = None
+        if isinstance(setup["permits"], dict):
+            self.kinds = Kinds(setup["permits"])
+            self.setup = {**setup, "permits": self.kinds.permits}
 
 
 class Index:
@@ -265,7 +283,7 @@ class Index:
         if isinstance(holder, int) and holder >= 0:
             if setup.get("balanced"):
                 snapshot.tokens[holder] = 1
-            snapshot.free[holder] = setup["permits"]
+            snapshot.free[holder] = total(setup["permits"])
         states = setup.get("states")
         if isinstance(states, list) and len(states) == self.nodes:
             text = msgspec.json.encode(states)
@@ -477,16 +495,13 @@ def open_trace(path: Path) -> Index:
 
 
 def indexed(trace: Trace, path: Path) -> Index:
-    if trace.kinds is not None:
-        raise Refused(
-            "The page draws runs with permits of one kind: use 'meshlock audit' or 'meshlock "
-            "convert' for a trace with several."
-        )
     setup, stated = trace.setup, None
     size = path.stat().st_size * (10 if path.suffix == ".gz" else 1)
     if "states" not in setup and setup.get("source") in ("simulate", "check") and size < STATED:
         stated = with_states(setup, trace.lines)
         trace = Trace(path)
+    if trace.kinds is not None and stated is None:  # as the file says it
+        setup = {**setup, "permits": trace.kinds.outward(setup["permits"])}
     if stated is not None or path.suffix == ".gz":
         unpacked: BinaryIO = TemporaryFile()  # noqa: SIM115 - lives as long as the index
         unpacked.writelines(trace.lines if stated is None else stated[1:])

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from meshlock.algorithms.mutants import catalogue
+from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.algorithms.registry import find
 from meshlock.check.arguments import judged
 from meshlock.check.mutants import command, properties_of, setup_of
@@ -52,6 +53,11 @@ def examples() -> dict[str, dict[str, str | int]]:
     return tomllib.loads(EXAMPLES.read_text(encoding="utf-8"))
 
 
+def of_one_kind(mutant: Mutant) -> bool:
+    """A riddle of permits of several kinds is for a terminal."""
+    return isinstance(mutant.case.get("permits", 1), int)
+
+
 @cache
 def offered() -> dict[str, list[dict[str, Any]]]:
     """The entries by their kinds."""
@@ -61,7 +67,6 @@ def offered() -> dict[str, list[dict[str, Any]]]:
         "scenario": [
             {"name": script.name, "title": script.title, "algorithm": script.algorithm}
             for script in scripts
-            if not script.kinds.several
         ],
         "mutant": [
             {"name": mutant.name, "title": mutant.mistake, "breaks": mutant.breaks}
@@ -78,6 +83,7 @@ def offered() -> dict[str, list[dict[str, Any]]]:
                 "steps": each.mutant.steps,
             }
             for each in riddles()
+            if of_one_kind(each.mutant)
         ],
     }
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from meshlock.properties.sentences import counted
-from meshlock.web.index import Index
+from meshlock.web.index import Index, total
 
 MOST_STEPS = 400
 ROW = 26
@@ -36,6 +36,8 @@ def named(index: Index, node: int) -> str:
 
 def number_text(value: Any) -> str:
     """A number without needless digits."""
+    if isinstance(value, dict):  # permits of several kinds
+        return " and ".join(f"{count} {kind}" for kind, count in value.items())
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -51,19 +53,19 @@ def argument(message: dict[str, Any]) -> str:
         if key in carried
     ]
     if not values and permits:
-        values = [counted(permits, "permit")]
+        values = [counted(total(permits), "permit")]
     return f"{message.get('message')} {' '.join(values)}".rstrip()
 
 
 def note(event: dict[str, Any]) -> str:
     """What is said at the node's own line, if anything."""
-    kind, want = event["event"], event.get("want", 1)
+    kind, want = event["event"], number_text(event.get("want", 1))
     priority = f"priority {number_text(event.get('priority', 0))}"
     notes = {
         "request": f"asks for {want}, {priority}",
         "enter": f"enters with {want}",
         "leave": "leaves",
-        "give-back": f"releases {event.get('permits')}",
+        "give-back": f"releases {number_text(event.get('permits'))}",
         "priority": f"{priority} now",
         "withdraw": "gives up",
         "lease-lost": "lease over",

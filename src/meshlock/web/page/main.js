@@ -16,7 +16,7 @@ import { pointer } from "./pointer.js";
 import { call, tab as inTab } from "./server.js";
 import { theme } from "./theme.js";
 import { presenting, type } from "./type.js";
-import { words } from "./words.js";
+import { kinds, words } from "./words.js";
 import { element, eventsPane, nodePane, permitsBar, stepPane, tip, waitingPane } from "./side.js";
 
 const $ = (id) => document.getElementById(id);
@@ -129,7 +129,7 @@ export class Page {
     const { run } = this;
     const bad = about.violated;
     const network = Array.isArray(setup.links) && !setup.links.length ? "" : Array.isArray(setup.links) ? `${setup.links.length} links` : "complete";
-    const facts = [setup.algorithm, `${setup.nodes} nodes`, network, `k = ${setup.permits}`, run.steps === 1 ? "1 step" : `${run.steps.toLocaleString("en")} steps`];
+    const facts = [setup.algorithm, `${setup.nodes} nodes`, network, `k = ${kinds(setup.permits)}`, run.steps === 1 ? "1 step" : `${run.steps.toLocaleString("en")} steps`];
     if (setup.pool) facts.unshift(`pool ${setup.pool}`);
     if (setup.seed !== undefined) facts.push(`seed ${setup.seed}`);
     if (about.lesson) $("title").textContent = about.lesson.title;
@@ -146,7 +146,7 @@ export class Page {
     const round = setup.loop ? [element("span", { class: "meaning", text: `From step ${setup.loop} on it goes round for ever.` }), element("button", { type: "button", text: "once round", onclick: async () => { await this.go(setup.loop - 1); this.play(); } })] : [];
     verdict.hidden = !bad.length;
     redraw(verdict, ...bad.flatMap((found) => [element("span", { text: `${found.property}: ${found.sentence}` }), element("span", { class: "meaning", text: MEANING[found.property] ?? "" }), element("button", { type: "button", text: `step ${found.step}`, onclick: () => this.go(found.step) })]), ...round);
-    const many = setup.permits > 1;
+    const many = run.permits > 1;
     const legend = [
       setup.balanced && ["token", "token", ""],
       setup.balanced && many && ["free badge", "free with it", String(setup.permits)],

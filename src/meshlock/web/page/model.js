@@ -1,6 +1,8 @@
 // Everything that is so between two steps, and how a line of the trace changes it.
 // The server knows the same (snapshot.py); a test holds the two together.
 
+import { total } from "./words.js";
+
 export const pair = (one, other) => (one < other ? `${one}-${other}` : `${other}-${one}`);
 
 export class Snapshot {
@@ -32,7 +34,7 @@ export class Snapshot {
   line(step, line) {
     const { event, node } = line;
     if (line.tokens !== undefined && event !== "send") put(this.tokens, node, line.tokens);
-    if (line.free !== undefined) put(this.free, node, line.free);
+    if (line.free !== undefined) put(this.free, node, total(line.free));
     if (line.state && this.variables.length) {
       const before = this.variables[node];
       for (const name of Object.keys(line.state)) this.changes.push([name, before[name], line.state[name]]);
@@ -42,7 +44,7 @@ export class Snapshot {
       case "send":
         this.flying.set(line.id, {
           id: line.id, step, from: node, to: line.to, message: line.message, args: line.args ?? {},
-          tokens: line.tokens ?? 0, permits: line.permits ?? 0,
+          tokens: line.tokens ?? 0, permits: total(line.permits ?? 0),
         });
         break;
       case "deliver":
@@ -51,7 +53,7 @@ export class Snapshot {
         this.flying.delete(line.id);
         break;
       case "request":
-        this.clients.set(line.client, { node, want: line.want ?? 1, priority: line.priority ?? 0, asked: step, entered: -1 });
+        this.clients.set(line.client, { node, want: total(line.want ?? 1), priority: line.priority ?? 0, asked: step, entered: -1 });
         break;
       case "priority": {
         const client = this.clients.get(line.client);
@@ -59,13 +61,13 @@ export class Snapshot {
         break;
       }
       case "enter": {
-        const client = this.clients.get(line.client) ?? { node, want: line.want ?? 1, priority: 0, asked: step };
+        const client = this.clients.get(line.client) ?? { node, want: total(line.want ?? 1), priority: 0, asked: step };
         this.clients.set(line.client, { ...client, entered: step });
         break;
       }
       case "give-back": {
         const client = this.clients.get(line.client);
-        if (client) this.clients.set(line.client, { ...client, want: client.want - line.permits });
+        if (client) this.clients.set(line.client, { ...client, want: client.want - total(line.permits) });
         break;
       }
       case "leave":

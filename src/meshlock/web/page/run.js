@@ -3,7 +3,7 @@
 import { Snapshot, pair } from "./model.js";
 import { alone } from "./alone.js";
 import { call } from "./server.js";
-import { value } from "./words.js";
+import { total, value } from "./words.js";
 
 export async function ask(path, options) {
   if (alone) return alone(path);
@@ -29,7 +29,7 @@ export class Run {
     this.renew(about);
     const { setup } = about;
     this.size = Math.min(setup.nodes, MOST_NODES); // as many as can be drawn
-    this.permits = setup.permits;
+    this.permits = total(setup.permits);
     this.links = [];
     if (setup.links === "complete") {
       if (this.size * this.size < 2 * MOST_LINKS) {

@@ -1,6 +1,7 @@
 // Under the network: the whole run at a glance, and who waited and held around the step at hand.
 
 import { scale } from "./type.js";
+import { total } from "./words.js";
 
 const BEFORE = 0.68; // of the strip's width is the past
 
@@ -92,7 +93,7 @@ export class Strip {
       const step = window.first + place;
       if (lines.length) acts.push([step, lines[0].node ?? -1]);
       for (const line of lines) {
-        if (line.event === "request") clients.set(line.client, { node: line.node, want: line.want ?? 1, priority: line.priority ?? 0, asked: step, entered: -1 });
+        if (line.event === "request") clients.set(line.client, { node: line.node, want: total(line.want ?? 1), priority: line.priority ?? 0, asked: step, entered: -1 });
         else if (line.event === "enter" && clients.has(line.client)) clients.get(line.client).entered = step;
         else if (["leave", "withdraw", "lease-lost"].includes(line.event)) {
           if (clients.has(line.client)) close(clients.get(line.client), step);

@@ -15,7 +15,12 @@ export function message(line) {
   return parts.length ? `${line.message}(${parts.join(", ")})` : String(line.message);
 }
 
-const permits = (count) => (count === 1 ? "1 permit" : `${count} permits`);
+// Permits are a number, or one per kind.
+export const total = (amount) => (typeof amount === "object" ? Object.values(amount).reduce((sum, one) => sum + one, 0) : amount);
+
+export const kinds = (amount) => (typeof amount === "object" ? Object.entries(amount).map(([kind, count]) => `${count} ${kind}`).join(" and ") : String(amount));
+
+const permits = (count) => (typeof count === "object" ? kinds(count) : count === 1 ? "1 permit" : `${count} permits`);
 
 const urgency = (line) => `priority ${value(line.priority ?? 0)}${line.deadline === undefined ? "" : `, deadline ${value(line.deadline)} s`}`;
 
