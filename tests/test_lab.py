@@ -14,6 +14,7 @@ from commands import meshlock
 from meshlock import lab
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
+from meshlock.sweep.measures import Estimate, estimate
 
 OF_THE_CLOCK = {"cpu_s", "messages_per_cpu_s", "states_per_cpu_s"}
 
@@ -184,6 +185,27 @@ def test_a_sweep_has_the_figures_of_the_command_line(tmp_path: Path) -> None:
         assert (tmp_path / "kept" / name).read_text() == (tmp_path / "out" / name).read_text()
 
 
+def test_points_are_compared_seed_by_seed() -> None:
+    table = {"algorithm": ["raymond", "maekawa"], "nodes": 13, "delay": "exp:1", "requests": 60}
+    slow, fast = lab.sweep({**table, "seed": [1, 2, 3], "hold": 2}, workers=1)
+    values = [
+        one.line.figures["waiting"]["mean"] - other.line.figures["waiting"]["mean"]
+        for one, other in zip(slow.results, fast.results, strict=True)
+        if one.line.figures and other.line.figures
+    ]
+    found = slow.difference(fast, "waiting.mean")
+    assert found == estimate(values)
+    assert found is not None
+    assert found.half is not None
+    assert slow.difference(slow, "waiting.mean") == Estimate(0.0, 0.0)
+    (later,) = lab.sweep({**table, "algorithm": ["maekawa"], "seed": [3, 4]}, workers=1)
+    one = slow.difference(later, "entries")
+    assert one == Estimate(0.0, None), "one seed is in both"
+    (broken,) = lab.sweep({**table, "algorithm": ["maekawa-bare"], "seed": [1, 2]}, workers=1)
+    assert broken.broken == 2
+    assert slow.difference(broken, "waiting.mean") is None
+
+
 def test_a_sweep_of_an_object_stays_in_this_process() -> None:
     own = find("raymond")._replace(name="of-a-study")
     table = {**STUDY, "algorithm": [own, "maekawa-bare"], "nodes": 13}
@@ -204,6 +226,7 @@ def test_a_sweep_of_an_object_stays_in_this_process() -> None:
         (lambda: lab.simulate(patiencee=2), "did you mean 'patience'"),
         (lambda: lab.check(nodes=3, no_wall_clok=True), "did you mean 'no_wall_clock'"),
         (lambda: lab.check(nodes=3, max_states=0), "max_states must be at least 1"),
+        (lambda: lab.check(nodes=3, request="0", requests=["1"]), "'requests' is given twice"),
         (lambda: lab.check(nodes=3, changes=["down 0-1"]), "changes does not take"),
         (lambda: lab.check(nodes=3, property="safe"), "property is one of safety"),
         (lambda: lab.check("raymond", mutant="jiang/without-R4"), "leave out algorithm"),

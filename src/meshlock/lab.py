@@ -236,6 +236,8 @@ def read_words(
     of_algorithm: dict[str, str] = {}
     for word, value in words.items():
         field = known.get(word) or known.get(word.removesuffix("_"))
+        if field in fields:
+            raise Refused(f"'{word}' is given twice, by another name too: give it once.")
         if field is not None:
             fitted = fitting(word, kinds[field], value)
             fields[field] = not fitted if word in turned else fitted

@@ -53,6 +53,19 @@ class Summary:
         """Empty, or what has to stand wherever this point is shown."""
         return f"✗ {self.broken} of {len(self.results)} broken" if self.broken else ""
 
+    def difference(self, baseline: Summary, measure: str) -> Estimate | None:
+        """This point less the baseline, seed by seed; a seed that is broken at one is left out."""
+        others = {one.seed: one for one in baseline.results if not one.broken}
+        pairs = [(one, others[one.seed]) for one in self.results if one.seed in others]
+        values = [
+            (measured(one.line.figures or {}, measure), measured(other.line.figures or {}, measure))
+            for one, other in pairs
+            if not one.broken
+        ]
+        return estimate(
+            [one - other for one, other in values if one is not None and other is not None]
+        )
+
     def row(self) -> dict[str, Any]:
         """Labels and means, flat, with half of each 95 % confidence interval."""
         row: dict[str, Any] = {
