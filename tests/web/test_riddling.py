@@ -42,7 +42,7 @@ def action(run, line, which):
     if words[0] == "behaviour":
         return {"do": "behaviour", "node": int(words[1]), "behaviour": words[2]}
     assert words[0] == "leave"
-    return {"do": "leave", "node": int(words[1])}
+    return {"do": "leave", "node": int(words[1]), "nth": int(words[2]) if words[2:] else 1}
 
 
 @pytest.mark.parametrize("riddle", riddles()[::3], ids=lambda riddle: str(riddle.number))

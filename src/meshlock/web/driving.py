@@ -126,7 +126,7 @@ def whole(asked: dict[str, Any], name: str, default: int, least: int, most: int)
 
 LINES = {
     "ask": "request {node} want {want} priority {priority}",
-    "leave": "leave {node}",
+    "leave": "leave {node} {nth}",
     "release": "release {node} {permits}",
     "raise": "raise {node} {priority}",
     "behaviour": "behaviour {node} {behaviour}",
@@ -137,6 +137,9 @@ LINES = {
     "wait": "wait {time}",
 }
 """Actions of the page as lines of a scenario."""
+
+MOST_DRIVEN_CLIENTS = 1000
+"""Inside at one node."""
 
 MOST_DELIVERED = 300
 """Messages that one click delivers: some algorithms never fall silent."""
@@ -259,6 +262,8 @@ class PageRun:
         if "one" in values:
             values["one"], values["other"] = self.ends(values["one"], values["other"])
         values["behaviour"] = action.get("behaviour", "drawn")
+        nth = whole(action, "nth", 1, 1, MOST_DRIVEN_CLIENTS)
+        values["nth"] = nth if nth > 1 else ""  # of those inside at this node
         values["disk"] = "without disk" if action.get("disk") is False else ""
         return template.format(**values).strip()
 

@@ -269,7 +269,7 @@ export class Driving {
     const inside = snapshot.inside();
     if (inside.length) {
       parts.push(element("h3", { text: "inside" }));
-      parts.push(element("div", { class: "messages", "data-key": "inside" }, ...inside.map((client) => element("button", { type: "button", "data-key": client.node, disabled: !now, onclick: () => this.do({ do: "leave", node: client.node }) },
+      parts.push(element("div", { class: "messages", "data-key": "inside" }, ...inside.map((client, place) => element("button", { type: "button", "data-key": client.number, disabled: !now, onclick: () => this.do({ do: "leave", node: client.node, nth: inside.slice(0, place + 1).filter((other) => other.node === client.node).length }) },
         element("span", { class: "chip inside", text: String(client.want) }), element("span", { text: `node ${run.called(client.node)} leaves` })))));
     }
     if (!run.about.riddle) parts.push(...this.others(snapshot));
