@@ -130,6 +130,7 @@ def test_what_could_deadlock_is_refused(suite: pytest.Pytester) -> None:
             @pytest.mark.permits("boards", 2)
             def test_more(self): ...
 
+            @pytest.mark.permits("boards", 1)
             @pytest.mark.permits("cables", permits=1)
             def test_fine(self): ...
 
@@ -147,7 +148,7 @@ def test_what_could_deadlock_is_refused(suite: pytest.Pytester) -> None:
     )
     result = run(suite)
     result.stdout.fnmatch_lines(["To wait for permits of apples while boards is held for longer *"])
-    assert outcomes(result) == {"passed": 4, "errors": 2}
+    assert outcomes(result) == {"passed": 3, "errors": 3}
 
 
 def test_what_is_wrong_is_said_in_a_sentence(suite: pytest.Pytester) -> None:
@@ -256,6 +257,20 @@ def test_workers_of_xdist_share_and_say_how_long_they_waited(suite: pytest.Pytes
     result.stdout.fnmatch_lines(["shared: * s of waiting in 2 requests", "  * s for 1: *test_it*"])
     fences = (suite.path / "log").read_text().split()
     assert len(fences) == 2 and int(fences[0]) < int(fences[1])
+
+
+@pytest.mark.parametrize("way", ["load", "worksteal", "loadfile"])
+def test_a_module_s_seat_goes_from_worker_to_worker(suite: pytest.Pytester, way: str) -> None:
+    """A worker that waits for it keeps no other worker from its last test."""
+    text = """
+        import pytest
+        pytestmark = pytest.mark.permits("turns", permits=1, hold="module")
+
+        @pytest.mark.parametrize("number", range(6))
+        def test_it(number): ...
+        """
+    suite.makepyfile(test_one=text, test_two=text)
+    assert outcomes(run(suite, "-n", "2", "--dist", way)) == {"passed": 12}
 
 
 def test_permits_of_a_killed_worker_come_back(suite: pytest.Pytester) -> None:

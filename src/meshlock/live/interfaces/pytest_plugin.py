@@ -90,8 +90,7 @@ def permits(request: pytest.FixtureRequest) -> Mapping[str, BlockingGrant]:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """After all that may skip the test, and before its fixtures."""
-    requests = marked(item)
-    if not requests:
+    if not (requests := marked(item)):
         return
     from meshlock.errors import Refused
     from meshlock.live.interfaces.agent_protocol import NoAgent
@@ -131,9 +130,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def marked(item: pytest.Item) -> list[MarkedRequest]:
-    """What the markers of a test ask for, in the order of the pools' names. Of two for one pool,
-    the one that is closer to the test counts."""
-    found: dict[str, MarkedRequest] = {}
+    """What the markers of a test ask for, in the order of the pools' names, the longest hold
+    first. Of two markers for one pool and hold, the one that is closer to the test counts."""
+    found: dict[tuple[str, int], MarkedRequest] = {}
+    holds = list(SCOPES)
     for mark in item.iter_markers("permits"):
         try:
             request = MarkedRequest(*mark.args, **mark.kwargs)
@@ -142,21 +142,21 @@ def marked(item: pytest.Item) -> list[MarkedRequest]:
             pytest.fail(f"Marker 'permits': {why}.", False)
         if request.hold not in SCOPES or item.getparent(SCOPES[request.hold]) is None:
             pytest.fail(f"Marker 'permits': this test is in no {request.hold!r} to hold.", False)
-        found.setdefault(request.pool, request)
-    requests = [found[pool] for pool in sorted(found)]
+        found.setdefault((request.pool, -holds.index(request.hold)), request)
+    requests = [found[key] for key in sorted(found)]
     for one, later in pairwise(requests):
-        if list(SCOPES).index(one.hold) < list(SCOPES).index(later.hold):
+        if holds.index(one.hold) < holds.index(later.hold):
             pytest.fail(COULD_DEADLOCK.format(one=one.pool, later=later.pool), False)
     return requests
 
 
 def enough(request: MarkedRequest, held: PermitsHeld) -> bool:
     """Are the permits held already? Fails if it could deadlock to ask for them."""
-    grant = held.grants.get(request.pool)
-    last = max(held.grants, default="")
-    if (grant is None or grant.want < request.want) and request.pool <= last:
+    if request.pool in held.grants and held.grants[request.pool].want >= request.want:
+        return True
+    if request.pool <= (last := max(held.grants, default="")):
         pytest.fail(COULD_DEADLOCK.format(one=request.pool, later=last), False)
-    return grant is not None
+    return False
 
 
 def acquired(request: MarkedRequest, item: pytest.Item) -> BlockingGrant:
