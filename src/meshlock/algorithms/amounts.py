@@ -182,7 +182,10 @@ class Kinds:
             )
         if type(number) is not int or not 1 <= number <= MOST:
             of = f" of the kind {name}" if name else ""
-            raise Refused(f"There are 1 to {MOST:,} permits{of}, not {number}.")
+            raise Refused(
+                f"There must be at least one permit{of}, and at most {MOST:,}, not {number}: use "
+                f"another number."
+            )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Kinds):
