@@ -145,10 +145,10 @@ def test_one_kind_refuses_what_several_kinds_have(value: object) -> None:
 @pytest.mark.parametrize(
     ("value", "sentence"),
     [
-        ({"gpu": 0, "licence": 1}, "1 to 1,048,575 permits of the kind gpu, not 0"),
+        ({"gpu": 0, "licence": 1}, "one permit of the kind gpu, and at most 1,048,575, not 0"),
         ({"gpu": MOST + 1, "licence": 1}, "not 1048576"),
-        (MOST + 1, "1 to 1,048,575 permits, not 1048576"),
-        (0, "1 to 1,048,575 permits, not 0"),
+        (MOST + 1, "at most 1,048,575, not 1048576"),
+        (0, "at least one permit, and at most 1,048,575, not 0"),
         ({f"k{i}": 1 for i in range(9)}, "1 to 8 kinds of permits, not 9"),
         ({}, "1 to 8 kinds"),
         ({"gpu card": 1}, "'gpu card' is no name"),
