@@ -31,6 +31,27 @@ def broken(seen):
     return seen.nodes[0].nothing_of_the_kind
 
 number = 3
+
+def all_is_well(seen):
+    return True
+
+def counts(seen):
+    return 7
+
+async def waits(seen):
+    return ""
+
+def tells(seen):
+    yield "wrong"
+
+def leaves(seen):
+    raise SystemExit(3)
+
+def safety(seen):
+    return ""
+
+class Rule:
+    pass
 """
 
 
@@ -83,6 +104,13 @@ def test_variables_of_a_trace_are_seen(rules: str) -> None:
         ("number", (), "has no function 'number'"),
         ("", (), "Say which function"),
         ("broken", (), "broken does not run: line 17, AttributeError"),
+        ("all-is-well", (), "all-is-well returns True: let it return a sentence"),
+        ("counts", (), "counts returns 7: let it"),
+        ("waits", (), "waits returns a value of the type coroutine: let it"),
+        ("tells", (), "tells returns a value of the type generator: let it"),
+        ("leaves", (), "leaves does not run: line 34, it ends the program (sys.exit)"),
+        ("safety", (), "'safety' has the name of one of meshlock's own"),
+        ("Rule", (), "has no function 'Rule'"),
         ("few-ask", ("--reduction", "por"), "leave out --reduction por"),
         ("few-ask", ("--members", "all"), "leave that out"),
     ],
@@ -93,6 +121,23 @@ def test_what_cannot_be_judged_is_refused(
     done = meshlock(*CHECK, *more, "--property", f"{rules}:{named}")
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
+    assert "Warning" not in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_property_is_in_a_python_file(tmp_path: Path) -> None:
+    (tmp_path / "rules").write_text(RULES)
+    for named in ("ties", f"{tmp_path}/rules:few-ask", f"{tmp_path}/rules.py.old:few-ask"):
+        done = meshlock(*SIMULATE, "--requests", "1", "--property", named)
+        assert done.returncode == 2
+        assert f"such as rules.py:name, not '{named}'" in done.stderr
+
+
+def test_a_trace_without_states_says_what_is_missing(rules: str) -> None:
+    trace = str(Path(rules).with_name("run.jsonl"))
+    meshlock(*SIMULATE, "--requests", "4", "--trace", trace)
+    done = meshlock("audit", trace, "--property", f"{rules}:known-client")
+    assert done.returncode == 2
+    assert "This trace has no states: write it with --trace-states." in done.stderr
 
 
 LEASES = """

@@ -324,7 +324,7 @@ def refuse_plain_only(given: CheckSettings) -> None:
 
 def with_own(what: SetUp, wanted: Sequence[str | OwnProperty]) -> list[str]:
     """Adds functions, and those that a file has, as ``mine.py:name``; the names of all."""
-    own = [own_property(one) for one in wanted if is_own(one)]
+    own = [own_property(one, (*PROPERTIES, TIES)) for one in wanted if is_own(one)]
     if own and what.faults is not None:
         raise Refused(
             f"A {setting('property')} of your own is judged without {setting('members')}: leave "

@@ -51,12 +51,12 @@ def audit(
 
 def judge(trace: Path, json: bool, properties: tuple[str, ...]) -> None:
     from meshlock.properties import leases, monitor
-    from meshlock.properties.own import load_property, own_name
+    from meshlock.properties.own import own_name, own_property
     from meshlock.trace.audit import Audit
     from meshlock.trace.reader import Trace
     from meshlock.trace.watched import Watched
 
-    watched = Watched([load_property(name) for name in properties])
+    watched = Watched([own_property(name) for name in properties])
     verdict = Audit(Trace(trace))
     violated = verdict.monitor.violated
     if properties:

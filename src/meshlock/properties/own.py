@@ -11,13 +11,14 @@ person names a file and one of its functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, NamedTuple, cast
+from types import FunctionType, SimpleNamespace
+from typing import Any, NamedTuple
 
 from meshlock.algorithms.actor import Actor, Algorithm, Frozen, Message
 from meshlock.errors import Refused
+from meshlock.properties import leases, monitor
 from meshlock.properties.structure import Clients, Structure, Wrong
 
 
@@ -52,18 +53,26 @@ def load_property(text: str) -> OwnProperty:
     from meshlock.algorithms.outside import of_file
 
     where, _, name = text.partition(":")
+    if Path(where).suffix != ".py":
+        raise Refused(f"A property is a function in a file, such as rules.py:name, not '{text}'.")
     module = of_file(Path(where))
     if name == "":
         raise Refused(f"Say which function of {where} is the property, as in {where}:name.")
     judge = getattr(module, name.replace("-", "_"), None)
-    if not callable(judge):
+    if not isinstance(judge, FunctionType):
         raise Refused(f"{where} has no function '{name}'.")
-    return cast(OwnProperty, judge)
+    return judge
 
 
-def own_property(given: str | OwnProperty) -> OwnProperty:
-    """A function, or the one in a file that is named."""
-    return load_property(given) if isinstance(given, str) else given
+def own_property(given: str | OwnProperty, taken: Iterable[str] = ()) -> OwnProperty:
+    """A function, or the one in a file that is named. It has no name that is ``taken``."""
+    judge = load_property(given) if isinstance(given, str) else given
+    if own_name(judge) in (*monitor.NAMES, *leases.NAMES, *taken):
+        raise Refused(
+            f"The property '{own_name(judge)}' has the name of one of meshlock's own: give it "
+            f"another name."
+        )
+    return judge
 
 
 def is_own(given: str | OwnProperty) -> bool:
@@ -76,14 +85,27 @@ def wrong_by(judges: Iterable[OwnProperty], seen: SeenWorld) -> list[Wrong]:
     for judge in judges:
         try:
             said = judge(seen)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             from meshlock.algorithms.outside import said as told
 
             path = Path(judge.__code__.co_filename) if hasattr(judge, "__code__") else Path()
             raise Refused(f"{own_name(judge)} does not run: {told(error, path)}.") from error
+        if said is not None and not isinstance(said, str):
+            raise Refused(
+                f"{own_name(judge)} returns {what_kind(said)}: let it return a sentence that says "
+                f"what is wrong, or nothing where all is well."
+            )
         if said:
-            found.append((own_name(judge), str(said)))
+            found.append((own_name(judge), said))
     return found
+
+
+def what_kind(said: object) -> str:
+    """True and False might mean either verdict, so they are none."""
+    if isinstance(said, Coroutine):
+        said.close()
+    plain = isinstance(said, bool | int | float)
+    return str(said) if plain else f"a value of the type {type(said).__name__}"
 
 
 class OwnProperties(Structure):

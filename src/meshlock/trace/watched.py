@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from meshlock.algorithms.actor import Frozen
+from meshlock.errors import Refused, setting
 from meshlock.properties.own import (
     OwnProperty,
     SeenMessage,
@@ -36,6 +37,7 @@ class Watched:
         self.nodes: list[SeenNode] = []
         self.flying: dict[int, SeenMessage] = {}
         self.violated: dict[str, str] = {}
+        self.stated = True  # it has the nodes' variables
         self.begun = False  # a step has begun, and is judged when it is over
 
     def write(self, text: bytes) -> None:
@@ -53,6 +55,7 @@ class Watched:
             self.follow(event, line)
 
     def begin(self, setup: Line) -> None:
+        self.stated = "states" in setup
         states = setup.get("states") or [{}] * setup["nodes"]
         for number, variables in enumerate(states):
             self.nodes.append(SeenNode(number=number, inbox=[], waiting=(), inside=()))
@@ -84,8 +87,14 @@ class Watched:
 
     def judge(self) -> None:
         left = [judge for judge in self.judges if own_name(judge) not in self.violated]
-        for name, text in wrong_by(left, SeenWorld(self.nodes)):
-            self.violated[name] = text
+        try:
+            found = wrong_by(left, SeenWorld(self.nodes))
+        except Refused as error:
+            if self.stated or not isinstance(error.__cause__, AttributeError):
+                raise
+            missing = f"This trace has no states: write it with {setting('trace-states')}."
+            raise Refused(f"{error} {missing}") from error.__cause__
+        self.violated.update(found)
 
     def end(self) -> dict[str, str]:
         """The last step is over; what was wrong, by property."""

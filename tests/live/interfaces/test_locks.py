@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -234,3 +235,62 @@ def test_the_page_says_how_many_of_python_s_tests_pass() -> None:
         if sys.version_info[:2] == (3, 11):
             row = f"| {len(pass_them)} of {len(names(kind))} |"
             assert row in page.read_text(encoding="utf-8"), (kind, row)
+
+
+@pytest.mark.parametrize("raised", [TimeoutError, InterruptedError, KeyError])
+def test_a_handler_of_a_signal_ends_a_wait_by_its_own_error(
+    raised: type[Exception], pools: Callable[[int], Any]
+) -> None:
+    """An alarm that raises TimeoutError must not look as if the agent were silent or gone: then
+    ``with`` would go on without the lock, or the request would be repeated for ever."""
+    pool = pools(1)
+    held, waiting = meshlock.Lock(pool), meshlock.Lock(pool)
+
+    def ring(*_: object) -> None:
+        raise raised("the alarm rang")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        with held:
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            with pytest.raises(raised, match="the alarm rang"), waiting:
+                pass
+        assert waiting.grants == ()
+        with held:  # nothing is left of the request that ended
+            pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_lock_is_of_one(pools: Callable[[int], Any]) -> None:
+    with pytest.raises(meshlock.Refused, match="has 5 permits, so this lock would let in several"):
+        meshlock.Lock(pools(5))
+    assert meshlock.Lock(pools(5), want=3).acquire()
+
+
+def test_a_writer_takes_all_permits(pools: Callable[[int], Any]) -> None:
+    with pytest.raises(meshlock.Refused, match="has 8 permits, not 4"):
+        meshlock.RWLock(pools(8), 4)
+    unknown = SimpleNamespace(name="young", permits=None, acquire=None)
+    with pytest.raises(meshlock.Refused, match="not known here yet"):
+        locks.all_permits(unknown, None)  # type: ignore[arg-type]
+    assert locks.all_permits(unknown, 3) == 3  # type: ignore[arg-type]
+
+
+def test_a_lock_makes_its_pool_again_when_the_agent_was_restarted(socket: str) -> None:
+    """One without a state folder forgets pools that programs made."""
+    seat = meshlock.Semaphore(next(NAMES), 2)
+    acquire, gone = seat._pool.acquire, [meshlock.NoSuchPool("No pool; known: none.")]
+
+    def once(_pool: object, **settings: Any) -> Any:
+        if gone:
+            raise gone.pop()
+        return acquire(**settings)
+
+    with patch.object(type(seat._pool), "acquire", once), seat:
+        assert not gone and len(seat.grants) == 1
+    gone.append(meshlock.NoSuchPool("No pool 'x'; known: none."))
+    other = meshlock.Semaphore("one")  # it does not know how to make it
+    with patch.object(type(other._pool), "acquire", once), pytest.raises(meshlock.NoSuchPool):
+        other.acquire()

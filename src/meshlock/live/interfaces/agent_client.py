@@ -292,7 +292,7 @@ class AgentClient:
                 raise AgentGone(ENDED)
         except BaseException as error:
             self.drop(line)
-            if isinstance(error, (AgentGone, TimeoutError)):
+            if isinstance(error, (AgentGone, NotInTime)):
                 raise NoAgent(str(error)) from None
             raise
         if self.closed:  # meanwhile

@@ -86,6 +86,12 @@ def no_agent(place: str, error: OSError) -> Refused:
     )
 
 
+def of_handler(error: OSError) -> bool:
+    """Did Python code raise it below the place where it is caught? The socket's own has no frame
+    there."""
+    return error.__traceback__ is not None and error.__traceback__.tb_next is not None
+
+
 class Connection:
     """One connection to the agent, for one thread at a time."""
 
@@ -133,10 +139,8 @@ class Connection:
         written = repeated_request if body else request
         try:
             self.socket.sendall(written(method, path, body, more))
-        except TimeoutError:
-            raise NotInTime(SILENT.format(place=self.place)) from None
-        except OSError:
-            raise AgentGone(ENDED) from None
+        except OSError as error:
+            raise self.failed(error) from None
 
     def release(self, what: Unreleased, held: int) -> None:
         """Say so without waiting for the answer: that comes with the next one."""
@@ -156,13 +160,20 @@ class Connection:
     def read(self) -> bytes:
         try:
             data = self.socket.recv(16384)
-        except TimeoutError:
-            raise NotInTime(SILENT.format(place=self.place)) from None
-        except OSError:
-            data = b""
+        except OSError as error:
+            raise self.failed(error) from None
         if not data:
             raise AgentGone(ENDED)
         return data
+
+    def failed(self, error: OSError) -> Exception:
+        """What an error of the socket means. One that a handler of a signal has raised meanwhile is
+        the program's own, such as the TimeoutError of an alarm."""
+        if of_handler(error):
+            return error
+        if isinstance(error, TimeoutError):
+            return NotInTime(SILENT.format(place=self.place))
+        return AgentGone(ENDED)
 
     def ask(
         self, method: str, path: str, body: str = "", timeout: float | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from _thread import TIMEOUT_MAX, allocate_lock  # threading takes long to import
 
-from meshlock.errors import NotInTime, Refused
+from meshlock.errors import NoSuchPool, NotInTime, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,11 +122,22 @@ class PoolLock:
 
     def _get(self, timeout: float | None) -> bool:
         try:
-            grant = self._pool.acquire(timeout=timeout, **self._settings)
+            grant = self._granted(timeout)
         except NotInTime:
+            if timeout is None:
+                raise  # 'with' would go on without permits
             return False
         self._held.add(grant)
         return True
+
+    def _granted(self, timeout: float | None) -> BlockingGrant:
+        try:
+            return self._pool.acquire(timeout=timeout, **self._settings)
+        except NoSuchPool:  # the agent was restarted, and had it from us
+            if self._named is None or self._named[1] is None:
+                raise
+        self._pool = by_name(*self._named)
+        return self._pool.acquire(timeout=timeout, **self._settings)
 
     def release(self) -> None:
         raise NotImplementedError
@@ -199,6 +210,23 @@ class Lock(PoolLock):
     False
     """
 
+    def __init__(
+        self,
+        pool: AnyBlockingPool | str,
+        permits: int | None = None,
+        *,
+        want: int = 1,
+        priority: int = 0,
+        label: str | None = None,
+    ) -> None:
+        super().__init__(pool, permits, want=want, priority=priority, label=label)
+        most = self._pool.permits
+        if most is not None and 2 * want <= most:
+            raise Refused(
+                f"Pool {self.name} has {most} permits, so this lock would let in several at a "
+                f"time: use meshlock.Semaphore, or a pool of one permit."
+            )
+
     def acquire(self, blocking: bool = True, timeout: float = FOREVER) -> bool:
         """Wait for it, for ``timeout`` seconds at most; -1 is for ever. Is it ours?"""
         if not blocking and timeout != FOREVER:
@@ -228,6 +256,21 @@ class Lock(PoolLock):
         return f"<{state} meshlock.Lock object of {self._pool.name} at {id(self):#x}>"
 
 
+def all_permits(pool: AnyBlockingPool | Pool, given: int | None) -> int:
+    """How many a writer takes; if it took fewer than there are, readers would be there, too."""
+    known = pool.permits
+    if known is None and given is None:
+        raise Refused(
+            f"How many permits pool {pool.name} has is not known here yet: say so, as in "
+            f"RWLock(pool, 8)."
+        )
+    if known is not None and given not in (None, known):
+        raise Refused(
+            f"Pool {pool.name} has {known} permits, not {given}: use that, or leave it out."
+        )
+    return known or given or 1
+
+
 class RWLock:
     """Shared by as many as the pool has permits, or exclusive: ``with lock.shared:`` takes one of
     the permits, ``with lock.exclusive:`` all. Later requests of its priority do not pass one that
@@ -237,8 +280,8 @@ class RWLock:
         self, pool: AnyBlockingPool | str, permits: int | None = None, *, priority: int = 0
     ) -> None:
         self.shared = Semaphore(pool, permits, priority=priority)
-        everything = permits or self.shared._pool.permits or 1
-        self.exclusive = Semaphore(pool, permits, want=everything, priority=priority)
+        want = all_permits(self.shared._pool, permits)
+        self.exclusive = Semaphore(pool, permits, want=want, priority=priority)
 
 
 class AsyncSemaphore:
@@ -308,4 +351,4 @@ class AsyncRWLock:
 
     def __init__(self, pool: Pool, permits: int, *, priority: int = 0) -> None:
         self.shared = AsyncSemaphore(pool, priority=priority)
-        self.exclusive = AsyncSemaphore(pool, want=permits, priority=priority)
+        self.exclusive = AsyncSemaphore(pool, want=all_permits(pool, permits), priority=priority)
