@@ -105,3 +105,13 @@ def test_every_model_says_what_it_assumes() -> None:
         if path.stem != "parts":
             for heading in ("**What it promises.**", "**Assumptions.**", "**What was reported.**"):
                 assert heading in text, path
+
+
+def test_a_set_up_in_which_the_service_asks_is_refused() -> None:
+    """It is no fault of the model, and no verdict."""
+    for more in ((), ("--workers", "2")):
+        done = meshlock(
+            "check", "--algorithm", str(ROOT / "models/consul.py"), "--nodes", "3", *more
+        )
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "serves the others and asks for nothing" in done.stderr

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from meshlock.simulate.run_settings import Values
 from meshlock.simulate.settings import run_settings, simulation
 from meshlock.topology.graphs import Complete
 from meshlock.trace.audit import Audit
+from meshlock.trace.convert import FORMATS
 from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter
 
@@ -88,6 +91,8 @@ def test_requests_that_share_no_kind_pass_each_other(algorithm: str) -> None:
     [
         ({"want": "1"}, "say how many of which"),
         ({"want": "gpu:3"}, "3 of 2 permits of the kind gpu can never"),
+        ({"want": "gpu:1,gpu:2"}, "names the kind 'gpu' twice"),
+        ({"members": "all", "permits-change": "9:gpu:1"}, "more permits of a kind than there are"),
         ({"want": "fpga:1"}, "no kind of permits 'fpga'"),
         ({"want": "gpu:0,licence:0"}, "at least one permit"),
         ({"permits": "gpu:0,licence:1"}, "not 0"),
@@ -101,3 +106,20 @@ def test_what_makes_no_sense_is_refused(settings: Values, sentence: str) -> None
     given: Values = {"algorithm": "direct", "nodes": 3, **LAB, **settings}
     with pytest.raises(Refused, match=sentence):
         simulation(run_settings(given), None)
+
+
+def test_a_converted_trace_says_how_many_of_each_kind(tmp_path: Path) -> None:
+    given: Values = {"algorithm": "direct", "nodes": 3, "requests": 20, **LAB, "release-part": "1"}
+    with (tmp_path / "run.jsonl").open("wb") as file:
+        done(given, TraceWriter(file, states=True))
+    for kind, shown in (
+        ("mermaid", r"wants (gpu:[12])?,?(licence:1)? @ \d"),
+        ("shiviz", r"request (gpu:[12])?,?(licence:1)? with"),
+        ("csv", r",request,\d+,\"?(gpu:[12])?,?(licence:1)?\"?,"),
+        ("itf", r"request (gpu:[12])?,?(licence:1)? with"),
+    ):
+        out = StringIO()
+        FORMATS[kind](Trace(tmp_path / "run.jsonl"), out)
+        text = out.getvalue()
+        assert len(re.findall(shown, text)) == 20, kind
+        assert not re.search(r"(wants|enters with|releases|request|release) \d", text)

@@ -86,10 +86,14 @@ def with_defaults(algorithm: Algorithm, given: dict[str, str]) -> dict[str, str]
         if "<number>" in values:
             if not value.isdecimal() or len(value) > 18 or int(value) < 1:
                 raise Refused(
-                    f"--{name} takes a whole number above 0 of up to 18 digits, not '{value[:40]}'."
+                    f"The option {name} of {algorithm.name} takes a whole number above 0 of up to "
+                    f"18 digits, not '{value[:40]}'."
                 )
         elif value not in values:
-            raise Refused(f"--{name} of {algorithm.name} is one of {', '.join(values)}.")
+            raise Refused(
+                f"The option {name} of {algorithm.name} is one of {', '.join(values)}, not "
+                f"'{value[:40]}'."
+            )
         options[name] = value
     return options
 
@@ -106,6 +110,11 @@ def refuse_impossible(
         raise Refused(
             f"{name} grants permits of one kind: use {setting('permits')} with one number, or an "
             f"algorithm for several kinds: {able}."
+        )
+    if several(max(want, permits)) and not fits(want, permits):
+        raise Refused(
+            f"A request for more permits of a kind than there are, or will be, can never be "
+            f"granted: lower {setting('want')} or raise {setting('permits')}."
         )
     if not fits(want, permits):
         raise Refused(

@@ -14,6 +14,7 @@ from meshlock.check.model import Act, Fault
 from meshlock.check.setup import SetUp
 from meshlock.check.standings import Standings
 from meshlock.check.words import Word, copy, spoken, word
+from meshlock.errors import Refused
 from meshlock.properties import sentences
 from meshlock.world.effects import NOTHING, Effects
 
@@ -272,6 +273,8 @@ class PlainHandlers(Handlers):
             if self.take(node, kind, subject):
                 return ""
         except Exception as error:
+            if isinstance(error, Refused) and kind == kinds.REQUEST:
+                raise  # the set-up is wrong, not the algorithm
             return sentences.raised(error)
         return UNCHANGED if kind == kinds.PRIORITY else UNWITHDRAWN
 

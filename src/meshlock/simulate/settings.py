@@ -166,18 +166,20 @@ def wanted(kinds: Kinds, text: str) -> list[tuple[int, int]]:
         if low < 1:
             raise Refused(f"A request is for at least one permit: use {setting('want')} 1 or more.")
         return [(low, high)]
-    spans = dict.fromkeys(kinds.names, (0, 0))
+    spans: dict[str, tuple[int, int]] = {}
     for part in text.split(","):
         name, colon, numbers = part.strip().partition(":")
         if not colon:
             kinds.parse(part)  # which refuses it
-        if name not in spans:
+        if name not in kinds.names:
             raise Refused(kinds.unknown(name))
+        if name in spans:
+            raise Refused(f"{setting('want')} {text} names the kind '{name}' twice.")
         spans[name] = span("want", numbers)
         if spans[name][0] < 0:
             raise Refused(f"{setting('want')} {text}: a number of permits is not below 0.")
     kinds.amount({name: high for name, (_, high) in spans.items()})  # it can be granted
-    return list(spans.values())
+    return [spans.get(name, (0, 0)) for name in kinds.names]
 
 
 def workload(settings: RunSettings) -> Workload:

@@ -10,6 +10,7 @@ import msgspec
 
 from meshlock.algorithms.actor import NIL
 from meshlock.trace.reader import CAUSES, UNSAID, Trace, TraceLine
+from meshlock.trace.writer import AMOUNTS
 
 MERMAID_ARROWS = 400
 """More arrows than this no Mermaid renderer takes gladly."""
@@ -21,16 +22,16 @@ def asked(line: TraceLine) -> str:
     return f"priority {line.priority}" + (f", deadline {left:g} s" if left else "")
 
 
-def words(line: TraceLine) -> str:
-    """An event in a few words."""
+def words(line: TraceLine, written: Callable[[int], str] = str) -> str:
+    """An event in a few words; amounts of permits as they are ``written``."""
     kind = line.event
     if line.message is not None:
         whom = f" from {line.sender}" if line.to == UNSAID else f" to {line.to}"
         return f"{kind} {message(line)}{whom}"
     if kind == "request":
-        return f"request {line.want} with {asked(line)}"
+        return f"request {written(line.want)} with {asked(line)}"
     if kind == "give-back":
-        return f"release {line.permits} (client {line.client})"
+        return f"release {written(line.permits)} (client {line.client})"
     if kind == "priority":
         return f"change to {asked(line)} (client {line.client})"
     if kind in ("enter", "leave"):
@@ -56,12 +57,12 @@ def mermaid(trace: Trace, out: TextIO) -> str:
     names = trace.setup.get("names", range(trace.nodes))
     for node in range(min(trace.nodes, 40)):
         out.write(f"    participant n{node} as {names[node]}\n")
-    arrows = 0
+    arrows, of = 0, trace.written
     notes: dict[str, Callable[[TraceLine], str]] = {
-        "request": lambda line: f"wants {line.want} @ {line.priority}",
-        "enter": lambda line: "enters" if line.want == UNSAID else f"enters with {line.want}",
+        "request": lambda line: f"wants {of(line.want)} @ {line.priority}",
+        "enter": lambda line: "enters" + ("" if line.want == UNSAID else f" with {of(line.want)}"),
         "leave": lambda line: "leaves",
-        "give-back": lambda line: f"releases {line.permits}",
+        "give-back": lambda line: f"releases {of(line.permits)}",
         "priority": lambda line: f"priority {line.priority} now",
     }
     for line in trace.events():
@@ -102,7 +103,7 @@ def shiviz(trace: Trace, out: TextIO) -> str:
         clock[f"n{node}"] = clock.get(f"n{node}", 0) + 1
         if kind == "send":
             sent[line.id] = dict(clock)
-        out.write(f"n{node} {msgspec.json.encode(clock).decode()}\n{words(line)}\n")
+        out.write(f"n{node} {msgspec.json.encode(clock).decode()}\n{words(line, trace.written)}\n")
     return ""
 
 
@@ -120,6 +121,9 @@ def table(trace: Trace, out: TextIO) -> str:
         line: dict[str, Any] = trace.decode(text, dict[str, Any])
         if "args" in line:
             line["args"] = msgspec.json.encode(line["args"]).decode()
+        for key in AMOUNTS:
+            if isinstance(line.get(key), dict):
+                line[key] = ",".join([f"{kind}:{count}" for kind, count in line[key].items()])
         rows.writerow([line.get(column, "") for column in COLUMNS])
     return ""
 
@@ -143,7 +147,7 @@ def itf(trace: Trace, out: TextIO) -> str:
         if line.event in CAUSES:
             number += 1
             nodes[line.node].update(line.state)
-            write(number, f"{line.node}: {words(line)}", ",\n")
+            write(number, f"{line.node}: {words(line, trace.written)}", ",\n")
     out.write("\n]}\n")
     return ""
 

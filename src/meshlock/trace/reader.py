@@ -245,6 +245,10 @@ class Trace:
             raise self.bad(f"('{kind}') needs a node")
         return line
 
+    def written(self, amount: int) -> str:
+        """An amount of permits, as people write it."""
+        return str(amount) if self.kinds is None else self.kinds.write(amount)
+
     def by_kind(self, text: bytes) -> TraceLine:
         """A line whose amounts say how many of each kind."""
         assert self.kinds is not None
