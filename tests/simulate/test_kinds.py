@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import meshlock
 from meshlock.algorithms.actor import Enter
 from meshlock.algorithms.amounts import parse_kinds
 from meshlock.algorithms.registry import find, with_defaults
@@ -123,3 +124,11 @@ def test_a_converted_trace_says_how_many_of_each_kind(tmp_path: Path) -> None:
         text = out.getvalue()
         assert len(re.findall(shown, text)) == 20, kind
         assert not re.search(r"(wants|enters with|releases|request|release) \d", text)
+
+
+def test_a_story_says_how_many_of_each_kind_a_message_has() -> None:
+    words = ("check", "--mutant", "direct/looks-at-one-kind", "--nodes", "3")
+    asks = ("--request", "0:gpu:1+licence:1@1", "--request", "1:gpu:1+licence:1@0")
+    told = meshlock(*words, "--permits", "gpu:2,licence:1", *asks).stdout
+    assert "GRANT(number 4, count gpu:1,licence:1, grants 2, hop 0)" in told
+    assert "want gpu:1,licence:1, priority 0" in told

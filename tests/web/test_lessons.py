@@ -158,3 +158,9 @@ def test_lessons_fit(browser, size, scheme):
                 part(page, number)
                 fits(page, f"{wide} x {high}, {scheme}, {name}, part {number + 1}")
         page.close()
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path):
+    (tmp_path / "noise.md").write_bytes(bytes(range(128, 256)))
+    with pytest.raises(Refused, match="is not a text: name a lesson"):
+        lessons.lesson(str(tmp_path / "noise.md"))

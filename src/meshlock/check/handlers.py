@@ -103,13 +103,13 @@ class Handlers(Effects):
         """What happens to a node."""
         act = Act(node.me, kinds.NAMES[kind])
         act.names = node.variables
+        act.kinds = self.setup.kinds
         if kind in (kinds.DELIVER, kinds.UNDELIVERED):
             act.message = self.fresh(subject)
         elif kind in kinds.OF_CLIENTS:
             standing = self.standings.after(kind, subject)
             act.client = self.standings.clients[standing]
             act.want = self.wants[standing]
-            act.kinds = self.setup.kinds
             act.priority = self.setup.in_steps(self.priorities[standing])
             act.released = self.standings.released(subject) if kind == kinds.GIVE_BACK else 0
         elif kind in (kinds.LINK_UP, kinds.LINK_DOWN):

@@ -36,7 +36,7 @@ class Act:
         self.event = event  # as in docs/reference/trace-format.md
         self.client = 0
         self.want = 0
-        self.kinds: Kinds | None = None  # of the permits, where it says how many
+        self.kinds: Kinds | None = None  # of the permits
         self.priority = 0.0  # in steps
         self.released = 0  # permits, by a client that keeps others
         self.peer = -1

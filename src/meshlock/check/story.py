@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from meshlock.algorithms.actor import NIL, Enter, Frozen, Lost, Message, Save
+from meshlock.algorithms.amounts import Kinds
 from meshlock.algorithms.recovery.messages import Inner
 from meshlock.algorithms.recovery.records import Durable
 from meshlock.check.explorer import Violation
@@ -25,14 +26,27 @@ HAPPENS = {
 }
 
 
-def said(message: Message) -> str:
+def said(message: Message, kinds: Kinds | None) -> str:
     if isinstance(message, Inner):
-        told = f"{said(message.message)} of epoch {spelt(message.epoch)}"
+        told = f"{said(message.message, kinds)} of epoch {spelt(message.epoch)}"
         state, left = message.state, message.left
         return told if state is None else f"{told} with {spelt(state)}, lease {left}"
-    contents = zip(message.fields, message.freeze()[1:], strict=True)
-    values = ", ".join(f"{name} {shown(value)}" for name, value in contents)
+    contents = [shown(value) for value in message.freeze()[1:]]
+    if kinds is not None and kinds.several:
+        contents = by_kind(message, contents, kinds)
+    values = ", ".join(map(" ".join, zip(message.fields, contents, strict=True)))
     return f"{message.kind}({values})"
+
+
+def by_kind(message: Message, told: list[str], kinds: Kinds) -> list[str]:
+    """Amounts of permits as people write them, where the algorithm says which fields are some."""
+    values, means = message.freeze()[1:], message.wire
+    if len(means) != len(values):
+        return told
+    return [
+        kinds.write(value) if meaning in ("share", "free") and isinstance(value, int) else one
+        for one, value, meaning in zip(told, values, means, strict=True)
+    ]
 
 
 def written(act: Act) -> str:
@@ -52,12 +66,14 @@ def told_cause(act: Act) -> str:
     message = act.message
     if isinstance(message, Message):
         if act.event == "drop":
-            return f"{said(message)} from {message.sender} to {act.node} is lost"
+            return f"{said(message, act.kinds)} from {message.sender} to {act.node} is lost"
         if act.event == "undelivered":
-            return f"{node} gets {said(message)} returned, which was for {message.receiver}"
+            return (
+                f"{node} gets {said(message, act.kinds)} returned, which was for {message.receiver}"
+            )
         if act.late:
-            return f"{said(message)} from {message.sender} arrives late at {act.node}"
-        return f"{node} receives {said(message)} from {message.sender}"
+            return f"{said(message, act.kinds)} from {message.sender} arrives late at {act.node}"
+        return f"{node} receives {said(message, act.kinds)} from {message.sender}"
     if act.event == "request":
         permits = amount(act, act.want)
         return f"{node} asks for {permits} with priority {act.priority:.12g} (client {act.client})"
@@ -85,7 +101,7 @@ def effects(act: Act) -> list[str]:
     told: list[str] = []
     for effect in act.effects:
         if isinstance(effect, Message):
-            told.append(f"sends {said(effect)} to {effect.receiver}")
+            told.append(f"sends {said(effect, act.kinds)} to {effect.receiver}")
         elif isinstance(effect, Enter):
             told.append(f"ENTERS (client {effect.client})")
         elif isinstance(effect, Lost):

@@ -110,5 +110,8 @@ def lesson(name: str) -> Lesson:
     if path.suffix != ".md":
         raise Refused(f"There is no lesson '{name}': choose one of {', '.join(names())}.")
     with Attempt(f"read {path}"):
-        text = path.read_text(encoding="utf-8")
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise Refused(f"{path} is not a text: name a lesson in Markdown.") from None
     return Lesson(path.stem, text)
