@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from commands import meshlock
+from meshlock.errors import Refused
+from meshlock.properties.own import own_property
 
 ROOT = Path(__file__).parents[2]
 CONSUL = str(ROOT / "models/consul.py")
@@ -202,3 +205,9 @@ def test_a_client_whose_lease_has_ended_is_not_inside(tmp_path: Path) -> None:
     done = meshlock("simulate", *words, "--requests", "1", "--hold", "9")
     assert done.returncode == 2
     assert "only 'meshlock check' follows" in done.stderr
+
+
+def test_only_a_function_with_a_name_is_a_property() -> None:
+    for given in (partial(len), 3):
+        with pytest.raises(Refused, match="A property is a function with a name, not"):
+            own_property(given)  # type: ignore[arg-type]

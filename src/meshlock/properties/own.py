@@ -67,6 +67,8 @@ def load_property(text: str) -> OwnProperty:
 def own_property(given: str | OwnProperty, taken: Iterable[str] = ()) -> OwnProperty:
     """A function, or the one in a file that is named. It has no name that is ``taken``."""
     judge = load_property(given) if isinstance(given, str) else given
+    if not (callable(judge) and hasattr(judge, "__name__")):
+        raise Refused(f"A property is a function with a name, not {str(judge)[:60]}.")
     if own_name(judge) in (*monitor.NAMES, *leases.NAMES, *taken):
         raise Refused(
             f"The property '{own_name(judge)}' has the name of one of meshlock's own: give it "
