@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import cast
 
 from meshlock.algorithms.actor import Actor, Frozen, Message
+from meshlock.algorithms.subclassing import mypyc_attr
 
 Wrong = tuple[str, str]
 """A property that does not hold, and a sentence that says what was seen."""
@@ -22,6 +23,7 @@ Clients = tuple[tuple[int, ...], tuple[int, ...]]
 """Those of a node that wait, and those that are inside."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Structure:
     """Properties that are judged together because they look at the same things."""
 
