@@ -357,17 +357,14 @@ def test_a_timer_that_fails_comes_back_and_is_counted(caplog: pytest.LogCaptureF
         async with Node("a") as a:
             docks = a.pool("docks", permits=1, members=["a"], lease=0.5)
             assert docks._source.adapter.members is not None
-            for where, owner, name in (
-                ("leases", docks._source.adapter, "carry_out"),
-                ("tick", a._local.mesh, "notice_silence"),
-                ("routed", a._local.mesh.router, "tick"),
-                ("map", a._local.mesh.link_map, "pay"),
-                ("views", a._local.views, "others"),
+            for owner, name in (
+                (docks._source.adapter, "carry_out"),
+                (a._local.mesh, "notice_silence"),
+                (a._local.mesh.router, "tick"),
+                (a._local.mesh.link_map, "pay"),
             ):
                 whole, part = getattr(owner, name), Fails()
                 setattr(owner, name, part)
-                if where == "views":
-                    a._local.views.watch("docks")
                 await part.again.wait()
                 setattr(owner, name, whole)
             assert a._local.mesh.failures.counts == {
@@ -375,7 +372,6 @@ def test_a_timer_that_fails_comes_back_and_is_counted(caplog: pytest.LogCaptureF
                 "silence": 1,
                 "routed": 1,
                 "map": 1,
-                "views": 1,
             }
             async with docks.acquire(timeout=LIMIT):
                 pass
