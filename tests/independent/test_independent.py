@@ -71,7 +71,12 @@ def test_parts_are_released_without_a_token(algorithm: str) -> None:
 
 
 def test_the_table_has_every_mutant_of_jiang_and_direct() -> None:
-    driven = [name for name in MUTANTS if name.partition("/")[0] in ("jiang", "direct")]
+    driven = [
+        name
+        for name, mutant in MUTANTS.items()
+        if name.partition("/")[0] in ("jiang", "direct")
+        and ":" not in str(mutant.case.get("permits", 1))  # it drives one kind of permits
+    ]
     assert [row[0] for row in TABLE] == [name.removeprefix("jiang/") for name in driven]
 
 

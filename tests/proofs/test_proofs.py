@@ -46,7 +46,7 @@ def test_theorems_are_proved_names() -> None:
 @pytest.mark.parametrize(
     ("step", "part"),
     [
-        ("promise", "not-quiet"),  # no quiet period
+        ("vote", "not-quiet"),  # no quiet period
         ("mint", "waits"),  # a new token before the old leases are over
         ("renew_grant", "quorum"),  # one answer renews a lease
         ("borrow", "once"),

@@ -114,7 +114,7 @@ class Play:
             {},
             graph,
             9,
-            Workload(1, 1, False, None, (1, 1), (0, 0), None, 1),
+            Workload(1, 1, False, None, ((1, 1),), (0, 0), None, 1),
             constant(10.0),
             constant(100.0),
             changes=Planned(planned),

@@ -144,7 +144,7 @@ def moving(says: dict[str, str], requests: int, spec: str, *, sink: io.BytesIO) 
         {},
         found.graph,
         9,
-        Workload(requests, 1, False, None, (1, 1), (0, 0), None, 1),
+        Workload(requests, 1, False, None, ((1, 1),), (0, 0), None, 1),
         constant(1.0),
         constant(1.0),
         changes=found.changes,

@@ -62,7 +62,8 @@ class Riddle:
     def requests(self) -> list[str]:
         """What clients may ask for, as actions, each once."""
         return [
-            f"request {request.node} want {request.want} priority {request.priority}"
+            f"request {request.node} want {self.setup.kinds.write(request.want)} priority "
+            f"{request.priority}"
             for request in self.setup.requests
         ]
 
@@ -78,7 +79,7 @@ class Riddle:
             f"# Riddle {self.number}: this {self.algorithm} is broken. Find the schedule.",
             f"nodes {self.setup.network.size}",
             "links " + " ".join([f"{one}-{other}" for one, other in links]),
-            f"permits {self.setup.permits}",
+            f"permits {self.setup.kinds.write(self.setup.permits)}",
         ]
         lines += [f"option {name}={value}" for name, value in self.options.items()]
         lines += ["", "# Each of these may happen once, whenever you like:"]

@@ -29,7 +29,7 @@ IN_TIME = 1 / 6
 """The part of a lease that is left for the command to end when it is not renewed any more. More
 would stop it for pauses of its agent after which the lease is renewed in time."""
 
-SILENT = 1.0
+SILENT = 2.0
 """Seconds after which a command that waits for a pool nobody has made says so."""
 
 LAST_MOMENT = 0.05

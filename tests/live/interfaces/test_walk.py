@@ -41,7 +41,7 @@ MOMENTS: list[Any] = [
     Grant.__init__,
 ]
 MOST = 10
-MOST_ENTERED = 23
+MOST_ENTERED = 25
 """Files of which any function is called between the request and its grant: no more than that."""
 TIMERS = "algorithms/recovery/timers.py"
 """A timer may fire meanwhile. It is no part of the walk."""

@@ -311,7 +311,7 @@ def test_permits_and_lease_must_be_the_same_everywhere() -> None:
         ({"algorithm": "jiang-printed"}, "jiang-printed cannot join one by one"),
         ({"algorithm": "nonsense"}, "There is no algorithm 'nonsense'"),
         ({"options": {"nonsense": "x"}}, "direct has no option 'nonsense'"),
-        ({"options": {"patience": "0"}}, "--patience takes a whole number above 0"),
+        ({"options": {"patience": "0"}}, "patience of direct takes a whole number above 0"),
         ({"recovery": "hope"}, "recovery is 'none' or left out, not 'hope'"),
         ({"founder": True}, 'founder is only for pools with recovery = "none"'),
         ({"members": "most"}, "members is 'auto' or a list of names, not 'most'"),
